@@ -1,0 +1,263 @@
+"""The life of a process: one FastAPI application with /health, /metrics, key check and drain, run by uvicorn.
+
+    starting -> ready -> draining -> gone
+
+SIGTERM or SIGINT drains: new work is refused, running units (a call, a request, a connection) may finish within
+`drain_timeout_s`; a second signal ends at once. The listening socket is bound here, so that a taken port is one
+clear line.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from wire.config import ConfigError, EdgeConfig, read_key
+from wire.errors import Overloaded, PeerError, Unauthorized, Unavailable, WireError
+
+logger = logging.getLogger(__name__)
+
+MAX_WS_MESSAGE_BYTES = 1 << 20
+WS_PING_S = 10.0  # a vanished peer is noticed within two of these
+MAX_BODY_BYTES = 32 << 20  # 25 MiB is OpenAI's limit for an audio file, plus its form
+
+
+class Lifecycle:
+    """Counts the units of work a drain has to wait for."""
+
+    def __init__(self, service: str) -> None:
+        self.service = service
+        self.num_active = 0
+        self.draining = False
+        self._started_s = time.monotonic()
+
+    @contextmanager
+    def unit(self) -> Iterator[None]:
+        """One call, request or connection.
+
+        Raises: Unavailable when the process is draining.
+        """
+        if self.draining:
+            raise Unavailable(f"{self.service} is draining")
+        self.num_active += 1
+        try:
+            yield
+        finally:
+            self.num_active -= 1
+
+    @property
+    def status(self) -> str:
+        return "draining" if self.draining else "ready"
+
+    @property
+    def uptime_s(self) -> float:
+        return time.monotonic() - self._started_s
+
+
+Details = Callable[[], Mapping[str, object]]
+Lifespan = Callable[[], AbstractAsyncContextManager[None]]
+
+
+def create_app(
+    lifecycle: Lifecycle,
+    edge: EdgeConfig,
+    *,
+    details: Details | None = None,
+    lifespan: Lifespan | None = None,
+) -> FastAPI:
+    """An application with `/health` and `/metrics`; the caller adds its own routes.
+
+    `details` adds keys to `/health`. `lifespan` brackets the time in which requests are served.
+    """
+
+    @asynccontextmanager
+    async def live(_: FastAPI) -> AsyncIterator[None]:
+        if lifespan is None:
+            yield
+        else:
+            async with lifespan():
+                yield
+
+    app = FastAPI(title=f"Offhook {lifecycle.service}", lifespan=live, docs_url=None, redoc_url=None)
+    if edge.api_key_file is not None:
+        app.add_middleware(_KeyCheck, key=read_key(edge.api_key_file))
+    app.add_exception_handler(WireError, _wire_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+
+    @app.get("/health")
+    async def health() -> JSONResponse:
+        body = {
+            "service": lifecycle.service,
+            "status": lifecycle.status,
+            "active": lifecycle.num_active,
+            "uptime_s": round(lifecycle.uptime_s, 1),
+            **(details() if details else {}),
+        }
+        return JSONResponse(body, status_code=503 if lifecycle.draining else 200)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    return app
+
+
+async def read_body(request: Request, limit_bytes: int = MAX_BODY_BYTES) -> bytes:
+    """Raises: PeerError above the limit, without reading the rest."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit_bytes:
+            raise PeerError(f"request body above {limit_bytes} bytes", code="too_large", http_status=413)
+    return body
+
+
+async def read_json(request: Request, limit_bytes: int = 1 << 20) -> dict[str, object]:
+    """The request's JSON object.
+
+    Raises: PeerError.
+    """
+    body = await read_body(request, limit_bytes)
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise PeerError(f"not JSON: {error}", code="bad_json") from None
+    if not isinstance(value, dict):
+        raise PeerError("the request body must be a JSON object", code="bad_json")
+    return value
+
+
+def error_body(message: str, code: str) -> dict[str, object]:
+    """An error in the shape of OpenAI's API, which all our HTTP endpoints use."""
+    return {"error": {"message": message, "type": code, "code": code, "param": None}}
+
+
+def error_response(error: WireError) -> JSONResponse:
+    headers = {}
+    if isinstance(error, Overloaded):
+        # RFC 9110, 10.2.3: whole seconds; rounded up, so that nobody comes back too early.
+        headers["retry-after"] = str(max(1, -int(-error.retry_after_s // 1)))
+    return JSONResponse(error_body(str(error), error.code), status_code=error.http_status, headers=headers)
+
+
+async def _wire_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, WireError)
+    return error_response(error)
+
+
+async def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
+    return JSONResponse(error_body(str(error.detail), code), status_code=error.status_code, headers=error.headers)
+
+
+async def _validation_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body")
+    return JSONResponse(error_body(f"{where}: {first['msg']}", "bad_request"), status_code=400)
+
+
+class _KeyCheck:
+    """`Authorization: Bearer KEY` on everything but /health, compared in constant time."""
+
+    def __init__(self, app: ASGIApp, key: str) -> None:
+        self.app = app
+        self._expected = f"Bearer {key}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or scope["path"] == "/health" or self._allowed(scope):
+            await self.app(scope, receive, send)
+            return
+        response = error_response(Unauthorized("missing or wrong API key: send 'Authorization: Bearer KEY'"))
+        if scope["type"] == "websocket":
+            await receive()  # websocket.connect
+            await send(
+                {
+                    "type": "websocket.http.response.start",
+                    "status": response.status_code,
+                    "headers": response.raw_headers,
+                }
+            )
+            await send({"type": "websocket.http.response.body", "body": response.body})
+        else:
+            await response(scope, receive, send)
+
+    def _allowed(self, scope: Scope) -> bool:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        return hmac.compare_digest(given, self._expected)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, lifecycle: Lifecycle, drain_timeout_s: float) -> None:
+        super().__init__(config)
+        self._lifecycle = lifecycle
+        self._drain_timeout_s = drain_timeout_s
+        self._drain_until_s = 0.0
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._lifecycle.draining:
+            self.should_exit = self.force_exit = True
+            return
+        self._lifecycle.draining = True
+        self._drain_until_s = time.monotonic() + self._drain_timeout_s
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._lifecycle.draining and not self.should_exit:
+            left = self._lifecycle.num_active
+            if left == 0 or time.monotonic() >= self._drain_until_s:
+                if left:
+                    logger.warning("drain timed out with %d running", left)
+                self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def listen_socket(edge: EdgeConfig) -> socket.socket:
+    """Raises: ConfigError when the address cannot be bound."""
+    family = socket.AF_INET6 if ":" in edge.host else socket.AF_INET
+    try:
+        return socket.create_server((edge.host, edge.port), family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {edge.host}:{edge.port}: {error.strerror or error}") from None
+
+
+def run(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig, sock: socket.socket | None = None) -> None:
+    """Serve until drained. `sock` is already bound and listening; default: bound from `edge`."""
+    server = server_for(app, lifecycle, edge)
+    if sock is None:
+        sock = listen_socket(edge)
+    logger.info("listening on %s:%d", *sock.getsockname()[:2])
+    server.run(sockets=[sock])
+    logger.info("drained")
+
+
+def server_for(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig) -> uvicorn.Server:
+    """The server `run` runs, for those who bring their own event loop, such as tests."""
+    config = uvicorn.Config(
+        app,
+        ws="websockets-sansio",
+        ws_max_size=MAX_WS_MESSAGE_BYTES,
+        ws_ping_interval=WS_PING_S,
+        ws_ping_timeout=WS_PING_S,
+        ws_per_message_deflate=False,  # PCM does not compress, and compressing costs time in every message
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+    )
+    return _Server(config, lifecycle, edge.drain_timeout_s)
