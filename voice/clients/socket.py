@@ -1,0 +1,104 @@
+"""A WebSocket to one of our services that outlives a crash of that service.
+
+`Link` connects, says hello, hands every message on, and connects again with back-off when the connection is lost. What
+was under way when it was lost fails with Unavailable; nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from wire.errors import PeerError, Unavailable
+from wire.messages import Message, decode, encode
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 3.0
+SEND_TIMEOUT_S = 1.0  # a service that does not read for this long has stalled: the turn is lost anyway
+FIRST_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 2.0
+_GONE = (ConnectionClosed, InvalidHandshake, OSError, TimeoutError)
+
+In = TypeVar("In", bound=Message)
+
+
+class Link(Generic[In]):
+    """`on_message` gets messages and binary payloads in order; `on_lost` is called when a connection ends."""
+
+    def __init__(
+        self,
+        url: str,
+        hello: Message,
+        kinds: tuple[type[In], ...],
+        *,
+        key: str | None,
+        on_message: Callable[[In | bytes], Awaitable[None]],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._url = "ws" + url.removeprefix("http")
+        self._hello = hello
+        self._kinds = kinds
+        self._headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._connection: ClientConnection | None = None
+        self._connected = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        backoff_s = FIRST_BACKOFF_S
+        while True:
+            try:
+                async with connect(
+                    self._url,
+                    additional_headers=self._headers,
+                    compression=None,
+                    open_timeout=CONNECT_TIMEOUT_S,
+                    close_timeout=SEND_TIMEOUT_S,
+                    max_size=1 << 20,
+                    proxy=None,
+                ) as connection:
+                    await connection.send(encode(self._hello))
+                    self._connection = connection
+                    async for data in connection:
+                        backoff_s = FIRST_BACKOFF_S
+                        await self._on_message(decode(data, self._kinds) if isinstance(data, str) else data)
+            except _GONE as error:
+                logger.debug("x %s: %s", self._url, error)
+            except InvalidURI as error:
+                raise Unavailable(f"{self._url}: {error}") from None
+            except PeerError as error:
+                logger.warning("x %s sent what we do not understand: %s", self._url, error)
+            self._connection = None
+            self._connected.clear()
+            self._on_lost()
+            await asyncio.sleep(backoff_s)
+            backoff_s = min(MAX_BACKOFF_S, 2 * backoff_s)
+
+    def ready(self) -> None:
+        """Called by the owner on the service's `ready`: from now on `send` sends."""
+        self._connected.set()
+
+    async def wait_ready(self, timeout_s: float) -> None:
+        """Raises: Unavailable."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._connected.wait()
+        except TimeoutError:
+            raise Unavailable(f"{self._url} does not answer") from None
+
+    async def send(self, message: Message | bytes) -> None:
+        """Raises: Unavailable while there is no connection, or when it stalls."""
+        if self._connection is None or not self._connected.is_set():
+            raise Unavailable(f"{self._url} is not connected")
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._connection.send(message if isinstance(message, bytes) else encode(message))
+        except _GONE as error:
+            raise Unavailable(f"{self._url}: {error}") from None

@@ -1,0 +1,89 @@
+"""Section `voice` of the profile. Times are seconds; docs/profile.md is the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wire.config import EdgeConfig
+
+
+@dataclass(frozen=True)
+class EndpointingConfig:
+    """When a caller's turn is over. Silence is counted by VAD, which itself lags the last audible sample by 75-115 ms.
+
+    Figures: joining a pause curve of real and synthetic callers; see docs/measurements.md.
+    """
+
+    speech_threshold: float = 0.5  # Silero: probability at and above which a window is speech
+    speculate_after_s: float = 0.096  # three windows: STT and the turn model start here
+    min_wait_s: float = 0.16  # silence before the turn ends when the turn model is sure
+    max_wait_s: float = 0.35  # ... when it is sure of the opposite
+    min_speech_s: float = 0.1  # shorter speech is noise
+    max_turn_s: float = 30.0  # a caller who never pauses is answered after this
+
+    def __post_init__(self) -> None:
+        if not 0 < self.speech_threshold < 1:
+            raise ValueError("speech_threshold must lie between 0 and 1")
+        if not 0 < self.speculate_after_s <= self.min_wait_s <= self.max_wait_s <= 5:
+            raise ValueError("needs 0 < speculate_after_s <= min_wait_s <= max_wait_s <= 5")
+        if not 0 < self.min_speech_s < self.max_turn_s <= 55:
+            raise ValueError("needs 0 < min_speech_s < max_turn_s <= 55")
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """What the agent says by itself, and what the model is told."""
+
+    instructions: str = (
+        "You are a friendly telephone agent. You speak with the caller, so answer with one or two short, "
+        "plain sentences. No lists, no markup."
+    )
+    greeting: str = "Hello, you are through to the voice agent. How can I help you?"
+    idle_prompt: str = "Are you still there?"
+    goodbye: str = "Thank you for calling. Goodbye."
+    apology: str = "Sorry, I did not get that. Could you say it again?"
+    max_history_turns: int = 12  # older turns leave the prompt
+    max_reply_tokens: int = 80
+    temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.max_history_turns < 1 or self.max_reply_tokens < 1:
+            raise ValueError("max_history_turns and max_reply_tokens must be at least 1")
+        if not 0 <= self.temperature <= 2:
+            raise ValueError("temperature must be 0 to 2")
+
+
+@dataclass(frozen=True)
+class VoiceConfig:
+    edge: EdgeConfig
+    stt_url: str
+    tts_url: str
+    llm_url: str
+    llm_model: str
+    service_key_file: Path | None = None  # sent as bearer key to the three services above
+    prefill_tokens: int = 0  # `max_tokens` of a request that only warms the KV; servers that refuse 0 take 1
+    max_calls: int = 2
+    idle_after_s: float = 15.0  # silence of both sides before the idle prompt; a second one ends the call
+    max_call_s: float = 1800.0
+    barge_in_after_s: float = 0.25  # caller speech over the agent's that takes the turn
+    answer_deadline_s: float = 5.0  # end of turn -> first audio; then the agent apologises
+    lead_s: float = 0.16  # audio sent ahead of real time: hides stalls, lost at barge-in
+    vad_model: str = "silero-vad"
+    turn_model: str = "smart-turn-v3.2"
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    endpointing: EndpointingConfig = field(default_factory=EndpointingConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("stt_url", "tts_url", "llm_url"):
+            if not getattr(self, name).startswith(("http://", "https://")):
+                raise ValueError(f"{name} must start with http:// or https://")
+        if self.max_calls < 1:
+            raise ValueError("max_calls must be at least 1")
+        if not 0 <= self.prefill_tokens <= 1:
+            raise ValueError("prefill_tokens must be 0 or 1")
+        if not 0.02 <= self.lead_s <= 1:
+            raise ValueError("lead_s must be 0.02 to 1")
+        for name in ("idle_after_s", "max_call_s", "barge_in_after_s", "answer_deadline_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0")

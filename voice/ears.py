@@ -1,0 +1,127 @@
+"""The caller's side of a call: audio in, decisions about it out, speech on its way to recognition.
+
+Only speech goes to recognition, with `PREROLL_S` before it, because VAD notices a first consonant late.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+import numpy as np
+
+from voice.clients.stt import SttClient
+from voice.config import EndpointingConfig
+from voice.endpointing import (
+    SAMPLE_RATE_HZ,
+    WINDOW_SAMPLES,
+    Decision,
+    Endpointer,
+    NoiseEnded,
+    Resumed,
+    SpeechStarted,
+    TurnEnded,
+)
+from voice.media.level import speech_end
+from voice.media.resample import Resampler
+from voice.media.vad import VadStream
+from wire.errors import Unavailable
+from wire.pcm import Pcm16, to_float
+
+logger = logging.getLogger(__name__)
+
+PREROLL_S = 0.3
+ARRIVALS_KEPT_S = 2.0  # longer than any wait for the end of a turn
+
+
+class Ears:
+    """`hear` in the order of arrival; `utterance` is the audio of the present or last one, preroll included."""
+
+    def __init__(self, config: EndpointingConfig, vad: VadStream, stt: SttClient, from_hz: int) -> None:
+        self._endpointer = Endpointer(config)
+        self._vad = vad
+        self._stt = stt
+        self._resampler = Resampler(from_hz, SAMPLE_RATE_HZ)
+        self._window: Pcm16 = np.zeros(0, np.int16)
+        self._num_heard = 0
+        self._arrivals: deque[tuple[int, float]] = deque()  # (samples heard, when)
+        self._utterance: list[Pcm16] = []
+        self._utterance_end = 0  # sample count at the end of what `_utterance` holds
+        self.speech_end_s = 0.0
+        self.stt_lost = False
+
+    @property
+    def in_speech(self) -> bool:
+        return self._endpointer.in_speech
+
+    def utterance(self) -> Pcm16:
+        return np.concatenate(self._utterance) if self._utterance else np.zeros(0, np.int16)
+
+    def answer(self, question: int, probability: float) -> list[Decision]:
+        """The turn model's answer to a question that `hear` asked."""
+        return self._noting_end(self._endpointer.answer(question, probability))
+
+    async def hear(self, pcm: Pcm16, now: float) -> list[Decision]:
+        """`pcm` arrived at `now`. What it decides comes in order."""
+        audio = self._resampler.push(pcm)
+        self._num_heard += audio.size
+        self._arrivals.append((self._num_heard, now))
+        while len(self._arrivals) > 1 and self._arrivals[0][1] < now - ARRIVALS_KEPT_S:
+            self._arrivals.popleft()
+        self._window = np.concatenate([self._window, audio])
+        decisions: list[Decision] = []
+        while self._window.size >= WINDOW_SAMPLES:
+            window, self._window = self._window[:WINDOW_SAMPLES], self._window[WINDOW_SAMPLES:]
+            decisions += await self._hear_window(window)
+        return decisions
+
+    async def forget(self) -> None:
+        """What was sent to recognition will not be asked for."""
+        try:
+            await self._stt.discard()
+        except Unavailable as error:
+            logger.debug("nothing to discard: %s", error)
+
+    async def _hear_window(self, window: Pcm16) -> list[Decision]:
+        was_in_speech = self._endpointer.in_speech
+        decisions = self._endpointer.window(self._vad.probability(to_float(window)))
+        self._utterance_end += WINDOW_SAMPLES
+        if not was_in_speech and not self._endpointer.in_speech:
+            self._keep_preroll(window)
+            return decisions
+        self._utterance.append(window)
+        if any(isinstance(d, SpeechStarted) for d in decisions):
+            self.stt_lost = False
+            await self.forget()
+            await self._feed(self.utterance())
+        elif was_in_speech:
+            await self._feed(window)
+        return self._noting_end(decisions)
+
+    def _keep_preroll(self, window: Pcm16) -> None:
+        keep = int(PREROLL_S * SAMPLE_RATE_HZ) // WINDOW_SAMPLES
+        self._utterance = [*self._utterance[-keep + 1 :], window]
+
+    async def _feed(self, pcm: Pcm16) -> None:
+        try:
+            await self._stt.feed(pcm)
+        except Unavailable:
+            self.stt_lost = True
+
+    def _noting_end(self, decisions: list[Decision]) -> list[Decision]:
+        for decision in decisions:
+            if isinstance(decision, TurnEnded | NoiseEnded):
+                audio = self.utterance()
+                silent = audio.size - speech_end(audio, SAMPLE_RATE_HZ)
+                self.speech_end_s = self._arrival_s(self._utterance_end - silent)
+                self._utterance = []
+            elif isinstance(decision, Resumed):
+                logger.debug("the caller goes on")
+        return decisions
+
+    def _arrival_s(self, sample: int) -> float:
+        """When `sample` arrived."""
+        for heard, at_s in self._arrivals:
+            if heard >= sample:
+                return at_s
+        return self._arrivals[-1][1]

@@ -1,0 +1,32 @@
+"""Where speech is audible: energy of 10 ms frames against a threshold relative to the loudest.
+
+VAD lags the last audible sample by 75 to 115 ms, so a turn latency counted from VAD would flatter us by that much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wire.pcm import Pcm16
+
+FRAME_S = 0.01
+BELOW_PEAK = 10 ** (-30 / 20)  # quieter than 30 dB under the loudest frame is not speech
+FLOOR = 0.003 * 32768  # about -50 dBFS RMS: room noise of a quiet line
+AUDIBLE = 0.01 * 32768  # a sample above -40 dBFS makes synthesised speech audible
+
+
+def speech_end(pcm: Pcm16, rate_hz: int) -> int:
+    """Samples up to the end of the last audible frame; 0 when none is audible."""
+    frame = round(FRAME_S * rate_hz)
+    num_frames = pcm.size // frame
+    if not num_frames:
+        return 0
+    rms = np.sqrt(np.mean(pcm[: num_frames * frame].reshape(num_frames, frame).astype(np.float64) ** 2, axis=1))
+    loud = np.flatnonzero(rms > max(FLOOR, BELOW_PEAK * rms.max()))
+    return int(loud[-1] + 1) * frame if loud.size else 0
+
+
+def first_audible(pcm: Pcm16) -> int | None:
+    """Index of the first audible sample of synthesised speech."""
+    loud = np.flatnonzero(np.abs(pcm.astype(np.int32)) > AUDIBLE)
+    return int(loud[0]) if loud.size else None

@@ -1,0 +1,208 @@
+"""The agent's side of a call: text out to the voice, audio back, paced to the caller.
+
+One utterance is spoken at a time. Every result carries its number, and what belongs to another than the present one is
+late and dropped here, at one place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from voice.clients.tts import Audio, Lost, SpeechEvent, TtsClient
+from voice.media.level import first_audible
+from voice.media.resample import Resampler
+from voice.playout import Playout, SpokenWord
+from wire import calls, speak
+from wire.errors import Unavailable
+from wire.pcm import Pcm16
+
+logger = logging.getLogger(__name__)
+
+Kind: TypeAlias = Literal["answer", "prompt", "apology"]
+
+
+@dataclass
+class Utterance:
+    """`base` is the output sample at which it begins, known with its first audio."""
+
+    number: int
+    kind: Kind
+    turn: int
+    resampler: Resampler
+    text: str = ""
+    base: int | None = None
+    complete: bool = False  # no more audio comes
+    audible: bool = False
+    failure: str | None = None
+    started_s: float = field(default_factory=time.monotonic)
+
+
+class Mouth:
+    """`post` hands a payload to the transport and, if asked, says when it was written.
+
+    Callbacks: `on_audio` with an utterance's first audio, `on_audible` when its first audible sample was written,
+    `on_said` when all of it was heard, or it failed and nothing of it is left to play.
+    """
+
+    def __init__(
+        self,
+        tts: TtsClient,
+        playout: Playout,
+        *,
+        post: Callable[[Pcm16 | calls.ServerMessage, Callable[[float], None] | None], None],
+        on_audio: Callable[[Utterance], None],
+        on_audible: Callable[[Utterance, float], None],
+        on_said: Callable[[Utterance], None],
+    ) -> None:
+        self._tts = tts
+        self._playout = playout
+        self._post = post
+        self._on_audio, self._on_audible, self._on_said = on_audio, on_audible, on_said
+        self._num_utterances = 0
+        self._current: Utterance | None = None
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+
+    def begin(self, kind: Kind, turn: int) -> Utterance:
+        """A new utterance; the one before has ended or was stopped."""
+        assert self._current is None, f"{self._current} is still being spoken"
+        self._num_utterances += 1
+        resampler = Resampler(self._tts.sample_rate_hz or self._playout.rate_hz, self._playout.rate_hz)
+        self._current = Utterance(self._num_utterances, kind, turn, resampler)
+        return self._current
+
+    async def say(self, utterance: Utterance, unit: str, deadline_s: float | None = None) -> None:
+        """Speak one more unit of text. Raises: Unavailable."""
+        utterance.text += unit
+        if utterance.kind == "answer":
+            self._post(calls.Reply(utterance.turn, unit), None)
+        await self._tts.say(utterance.number, unit, deadline_s)
+
+    async def finish(self, utterance: Utterance) -> None:
+        """No more text comes. Raises: Unavailable."""
+        await self._tts.end(utterance.number)
+
+    def fail(self, utterance: Utterance, why: str) -> None:
+        """Play what there is, then it is over."""
+        if utterance is self._current and not utterance.complete:
+            utterance.failure, utterance.complete = why, True
+            self._wake.set()
+
+    def heard(self, now: float) -> str:
+        """The part of the present utterance's text that the caller has heard."""
+        if self._current is None or self._current.base is None:
+            return ""
+        return self._current.text[: self._playout.heard_chars(now, self._current.base)]
+
+    def stop(self, now: float) -> Utterance | None:
+        """Drop what is not heard yet and return the utterance that was being spoken; the voice is told by `hush`."""
+        stopped, self._current = self._current, None
+        self._playout.clear(now)
+        self._room.set()
+        self._wake.set()
+        return stopped
+
+    async def hush(self, utterance: Utterance) -> None:
+        """Free the voice of an utterance that was stopped."""
+        try:
+            await self._tts.cancel(utterance.number)
+        except Unavailable as error:
+            logger.debug("nothing to cancel: %s", error)
+
+    def acknowledge(self, sample: int, now: float) -> bool:
+        accepted = self._playout.acknowledge(sample, now)
+        self._wake.set()
+        return accepted
+
+    async def on_event(self, event: SpeechEvent) -> None:
+        """From the voice. Waits while enough audio is queued, which makes the voice wait."""
+        current = self._current
+        if current is None or (not isinstance(event, Lost) and event.utterance != current.number):
+            return
+        match event:
+            case Audio():
+                await self._on_pcm(current, event.pcm)
+            case speak.Words():
+                self._on_words(current, event)
+            case speak.Done():
+                self._playout.push(current.resampler.flush())
+                current.complete = True
+                self._wake.set()
+            case speak.Error():
+                self.fail(current, f"{event.code}: {event.message}")
+            case Lost():
+                self.fail(current, "the voice was lost")
+            case speak.Cancelled():
+                pass
+
+    async def run(self) -> None:
+        """Pace audio out until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            now = time.monotonic()
+            pcm = self._playout.take(now, more_comes=self._more_comes)
+            if pcm is not None:
+                self._send(pcm)
+                continue
+            wait_s = self._settle(now)
+            self._wake.clear()
+            timer = loop.call_later(wait_s, self._wake.set) if wait_s is not None else None
+            await self._wake.wait()
+            if timer is not None:
+                timer.cancel()
+
+    @property
+    def _more_comes(self) -> bool:
+        return self._current is not None and not self._current.complete
+
+    async def _on_pcm(self, current: Utterance, pcm: Pcm16) -> None:
+        is_first = current.base is None
+        if is_first:
+            current.base = self._playout.end
+        self._playout.push(current.resampler.push(pcm))
+        if is_first:
+            self._on_audio(current)
+        self._wake.set()
+        while self._playout.is_full and current is self._current:
+            self._room.clear()
+            await self._room.wait()
+
+    def _on_words(self, current: Utterance, event: speak.Words) -> None:
+        if current.base is None:
+            current.base = self._playout.end
+            self._on_audio(current)
+        base, ratio = current.base, self._playout.rate_hz / self._tts.sample_rate_hz
+        spoken = [
+            SpokenWord(w.text, base + round(w.start_sample * ratio), base + round(w.end_sample * ratio), w.end_char)
+            for w in event.words
+        ]
+        self._playout.add_words(spoken)
+        words = tuple(calls.Word(w.text, w.start_sample, w.end_sample) for w in spoken)
+        self._post(calls.Words(current.turn, words), None)
+
+    def _send(self, pcm: Pcm16) -> None:
+        current = self._current
+        if not self._playout.is_full:
+            self._room.set()
+        if current is None or current.audible or first_audible(pcm) is None:
+            self._post(pcm, None)
+            return
+        current.audible = True
+        self._post(pcm, lambda now: self._on_audible(current, now))
+
+    def _settle(self, now: float) -> float | None:
+        """Seconds until there is something to do, None when only an event can bring it."""
+        due_s = self._playout.next_due_s(now, more_comes=self._more_comes)
+        current = self._current
+        if due_s is not None or current is None or not current.complete:
+            return due_s
+        if not self._playout.is_over(now):
+            return max(0.005, self._playout.left_s(now))
+        self._current = None
+        self._on_said(current)
+        return None

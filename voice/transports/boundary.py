@@ -1,0 +1,24 @@
+"""What a call needs of a transport. A transport moves audio and events; it knows nothing of turns."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from wire import calls
+from wire.pcm import Pcm16
+
+
+class Transport(Protocol):
+    """Audio in both directions is int16 mono at the two rates given."""
+
+    sample_rate_hz: int
+    output_sample_rate_hz: int
+
+    async def receive(self) -> Pcm16 | calls.Played | calls.Hangup:
+        """The next audio or event of the caller.
+
+        Raises: wire.sockets.Disconnected when the caller is gone; wire.errors.PeerError for what is no message.
+        """
+
+    async def send(self, payload: Pcm16 | calls.ServerMessage) -> None:
+        """In the order of the calls. Raises: wire.sockets.Disconnected."""
