@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from voice.clients.tts import Audio, Lost, SpeechEvent, TtsClient
 from voice.media.level import first_audible
 from voice.media.resample import Resampler
+from voice.outbox import Payload, Written
 from voice.playout import Playout, SpokenWord
 from wire import calls, speak
 from wire.errors import Unavailable
@@ -46,7 +47,7 @@ class Mouth:
     """`post` hands a payload to the transport and, if asked, says when it was written.
 
     Callbacks: `on_audio` with an utterance's first audio, `on_audible` when its first audible sample was written,
-    `on_said` when all of it was heard, or it failed and nothing of it is left to play.
+    `on_said`, with the text that was heard, when all of it was, or it failed and nothing of it is left to play.
     """
 
     def __init__(
@@ -54,10 +55,10 @@ class Mouth:
         tts: TtsClient,
         playout: Playout,
         *,
-        post: Callable[[Pcm16 | calls.ServerMessage, Callable[[float], None] | None], None],
+        post: Callable[[Payload, Written | None], None],
         on_audio: Callable[[Utterance], None],
         on_audible: Callable[[Utterance, float], None],
-        on_said: Callable[[Utterance], None],
+        on_said: Callable[[Utterance, str], None],
     ) -> None:
         self._tts = tts
         self._playout = playout
@@ -203,6 +204,8 @@ class Mouth:
             return due_s
         if not self._playout.is_over(now):
             return max(0.005, self._playout.left_s(now))
+        heard = current.text if current.failure is None else self.heard(now)
         self._current = None
-        self._on_said(current)
+        self._playout.end_utterance()
+        self._on_said(current, heard)
         return None

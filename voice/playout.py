@@ -119,13 +119,17 @@ class Playout:
                 end_char = max(end_char, word.end_char)
         return end_char
 
+    def end_utterance(self) -> None:
+        """What was queued was heard to its end: silence from here is no underrun, its words are done with."""
+        self._in_utterance = False
+        self._words.clear()
+
     def clear(self, now: float) -> int:
         """Drop everything not yet heard; return the number of queued samples dropped. The clock stands at `sent`."""
         dropped = self._num_queued
         self._queue.clear()
         self._num_queued = 0
-        self._words.clear()
-        self._in_utterance = False
+        self.end_utterance()
         self._acked = self.sent
         self._pace.set(self.sent, now)
         self._ear.set(self.sent, now)

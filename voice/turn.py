@@ -63,7 +63,6 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, Action]] = {
     (State.THINKING, Event.FAILED): (State.SPEAKING, Action.APOLOGISE),
     (State.THINKING, Event.HANG_UP): (State.CLOSING, Action.END),
     (State.SPEAKING, Event.SAID): (State.LISTENING, Action.CLOSE),
-    (State.SPEAKING, Event.FAILED): (State.LISTENING, Action.CLOSE),
     (State.SPEAKING, Event.BARGE_IN): (State.HEARING, Action.INTERRUPT),
     (State.SPEAKING, Event.HANG_UP): (State.CLOSING, Action.END),
 }

@@ -1,0 +1,38 @@
+from voice.patience import DRAIN_MARGIN_S, LENGTH_GRACE_S, Due, Patience
+
+
+def patience() -> Patience:
+    return Patience(0.0, idle_after_s=15, max_call_s=600, drain_timeout_s=30)
+
+
+def test_the_first_silence_is_asked_about_and_the_second_ends_the_call():
+    p = patience()
+
+    assert p.due(14.9, quiet_since_s=0.0, draining=False) is None
+    assert p.due(15.0, quiet_since_s=0.0, draining=False) is Due.IDLE_PROMPT
+    assert p.due(20.0, quiet_since_s=18.0, draining=False) is None
+    assert p.due(33.0, quiet_since_s=18.0, draining=False) is Due.IDLE_GOODBYE
+
+
+def test_a_word_of_the_caller_starts_the_patience_anew():
+    p = patience()
+    p.due(15.0, quiet_since_s=0.0, draining=False)
+    p.heard_caller()
+
+    assert p.due(40.0, quiet_since_s=25.0, draining=False) is Due.IDLE_PROMPT
+
+
+def test_the_longest_call_ends_between_turns_or_after_a_grace():
+    p = patience()
+
+    assert p.due(600.0, quiet_since_s=None, draining=False) is None
+    assert p.due(601.0, quiet_since_s=600.5, draining=False) is Due.LENGTH_GOODBYE
+    assert p.due(600.0 + LENGTH_GRACE_S, quiet_since_s=None, draining=False) is Due.LENGTH_END
+
+
+def test_a_draining_server_says_goodbye_before_its_time_is_up():
+    p = patience()
+
+    assert p.due(100.0, quiet_since_s=99.0, draining=True) is None
+    assert p.due(130.0 - DRAIN_MARGIN_S, quiet_since_s=126.0, draining=True) is Due.DRAIN_GOODBYE
+    assert p.due(130.0 - DRAIN_MARGIN_S, quiet_since_s=None, draining=True) is Due.DRAIN_END

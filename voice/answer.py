@@ -1,0 +1,105 @@
+"""From the end of a turn to speech: final transcript, LLM, units of text to the voice.
+
+One `Answering` serves one attempt at one turn. It only ever appends: whoever withdraws it cancels its task, which
+closes the LLM's stream and with it the work upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from voice import metrics
+from voice.budget import Waterfall
+from voice.chunker import Chunker
+from voice.clients.llm import LlmClient
+from voice.clients.stt import SttClient
+from voice.history import History
+from voice.mouth import Mouth, Utterance
+from voice.speculation import Speculation
+from wire import calls
+from wire.errors import DeadlineExceeded
+from wire.request import RequestContext
+
+Outcome: TypeAlias = Literal["answered", "interrupted", "failed", "empty"]
+
+FIRST_CLAUSE_S = 0.25  # after the first token: what there is by then is spoken, clause or not
+
+
+@dataclass
+class Answering:
+    """`heard_before` is what the caller said earlier in this turn; the context's deadline is for the first audio."""
+
+    stt: SttClient
+    llm: LlmClient
+    mouth: Mouth
+    history: History
+    waterfall: Waterfall
+    context: RequestContext
+    heard_before: str
+    speculation: Speculation | None
+    user_text: str = ""
+    utterance: Utterance | None = None
+    tasks: tuple[asyncio.Task[None], ...] = ()  # what `cancel` ends
+
+    def cancel(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+
+    async def transcribe(self, *, spoke: bool) -> str:
+        """The caller's whole turn. `spoke`: there is new speech to transcribe. Raises: WireError."""
+        self.user_text = self.heard_before
+        if spoke:
+            end = self.speculation.end_sample if self.speculation is not None else None
+            text = await self.stt.finalize(end, self._left_s())
+            self.user_text = f"{self.heard_before} {text}".strip()
+        self.waterfall.mark("stt", time.monotonic())
+        return self.user_text
+
+    async def speak(self, turn: int) -> None:
+        """Generate the answer and hand it to the voice unit by unit. Raises: WireError."""
+        if self.speculation is not None and self.speculation.prefill is not None:
+            await asyncio.wait([self.speculation.prefill], timeout=self._left_s())
+        self.utterance = self.mouth.begin("answer", turn)
+        chunker = Chunker()
+        clause_due_s: float | None = None
+        messages = self.history.prompt(self.user_text)
+        async with aclosing(self.llm.answer(messages, self.context)) as deltas:
+            async for delta in deltas:
+                now = time.monotonic()
+                self.waterfall.mark("llm_first_token", now)
+                clause_due_s = clause_due_s or now + FIRST_CLAUSE_S
+                for unit in chunker.push(delta):
+                    await self._say(self.utterance, unit)
+                if now >= clause_due_s and (unit_now := chunker.due()):
+                    await self._say(self.utterance, unit_now)
+        if rest := chunker.finish():
+            await self._say(self.utterance, rest)
+        await self.mouth.finish(self.utterance)
+
+    def record(self, turn: int, outcome: Outcome, heard: str) -> calls.Turn:
+        """The turn's line for the caller, the log and Prometheus."""
+        metrics.TURNS.labels(outcome).inc()
+        stages_ms = {}
+        if self.waterfall.complete:
+            metrics.TURN_LATENCY.observe(self.waterfall.latency_s)
+            for stage, seconds in self.waterfall.stages_s.items():
+                metrics.STAGE.labels(stage).observe(seconds)
+                stages_ms[str(stage)] = round(1000 * seconds, 1)
+        latency_ms = round(sum(stages_ms.values()), 1) if stages_ms else None
+        return calls.Turn(turn, outcome, self.user_text, heard, latency_ms, stages_ms)
+
+    def _left_s(self) -> float:
+        left = self.context.left_s(time.monotonic())
+        if left <= 0:
+            raise DeadlineExceeded("the turn's budget is spent")
+        return left
+
+    async def _say(self, utterance: Utterance, unit: str) -> None:
+        is_first = not utterance.text.strip()
+        if is_first and unit.strip():
+            self.waterfall.mark("llm_first_clause", time.monotonic())
+        await self.mouth.say(utterance, unit, self._left_s() if is_first else None)

@@ -1,0 +1,441 @@
+"""One call: feeds the turn machine with what ears, mouth and services report, and carries out its actions.
+
+Everything runs on one event loop, so a transition and its action are never interleaved with another. An attempt at an
+answer is a task; withdrawing it is cancelling the task, and whatever it still had under way is closed by that.
+
+Above 400 lines because the actions of one table read best side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from voice import metrics
+from voice.answer import Answering, Outcome
+from voice.budget import Waterfall
+from voice.clients.llm import LlmClient
+from voice.clients.stt import SttClient
+from voice.clients.tts import Lost, TtsClient
+from voice.config import VoiceConfig
+from voice.ears import Ears
+from voice.endpointing import (
+    AskTurnModel,
+    Decision,
+    NoiseEnded,
+    Resumed,
+    Speculate,
+    SpeechGoesOn,
+    SpeechStarted,
+    TurnEnded,
+)
+from voice.history import History
+from voice.media.turn_model import SmartTurn
+from voice.media.vad import Silero
+from voice.mouth import Kind, Mouth, Utterance
+from voice.outbox import Outbox
+from voice.patience import Due, Patience
+from voice.playout import Playout
+from voice.speculation import Speculator
+from voice.transports.boundary import Transport
+from voice.turn import Action, Event, State, Turn
+from wire import calls
+from wire.errors import DeadlineExceeded, WireError
+from wire.log import about
+from wire.messages import PROTOCOL_VERSION
+from wire.request import RequestContext
+from wire.sockets import Disconnected
+
+logger = logging.getLogger(__name__)
+
+SERVICES_READY_S = 5.0  # a call whose recognition or voice does not answer by then ends with an error
+TICK_S = 0.25
+
+EndReason: TypeAlias = Literal["hangup", "idle", "max_length", "drain", "failed"]
+_GOODBYES: dict[Due, EndReason] = {
+    Due.IDLE_GOODBYE: "idle",
+    Due.LENGTH_GOODBYE: "max_length",
+    Due.LENGTH_END: "max_length",
+    Due.DRAIN_GOODBYE: "drain",
+    Due.DRAIN_END: "drain",
+}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all calls of a process share."""
+
+    config: VoiceConfig
+    vad: Silero
+    turn_model: SmartTurn
+    llm: LlmClient
+    service_key: str | None
+    is_draining: Callable[[], bool]
+
+
+class CallEnded(Exception):
+    """Unwinds the call's tasks."""
+
+    def __init__(self, reason: EndReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Call:
+    def __init__(self, call_id: str, shared: Shared, transport: Transport, hello: calls.Hello) -> None:
+        config, self._shared = shared.config, shared
+        self._config = config
+        self._hello = hello
+        self.id = call_id
+        self._log = about(logger, f"call {call_id}")
+        self._transport = transport
+        self._outbox = Outbox(transport)
+        self._stt = SttClient(
+            config.stt_url,
+            key=shared.service_key,
+            call=call_id,
+            language=hello.language,
+            on_partial=self._on_partial,
+        )
+        self._playout = Playout(transport.output_sample_rate_hz, config.lead_s)
+        self._tts = TtsClient(
+            config.tts_url,
+            key=shared.service_key,
+            call=call_id,
+            voice=hello.voice,
+            on_event=lambda event: self._mouth.on_event(event),
+            on_lost=self._on_voice_lost,
+        )
+        self._mouth = Mouth(
+            self._tts,
+            self._playout,
+            post=self._outbox.post,
+            on_audio=self._on_audio,
+            on_audible=self._on_audible,
+            on_said=self._on_said,
+        )
+        self._ears = Ears(config.endpointing, shared.vad.start(), self._stt, transport.sample_rate_hz)
+        self._turn = Turn()
+        self._history = History(config.agent.instructions, config.agent.max_history_turns)
+        self._speculator = Speculator(call_id, self._stt, shared.llm, self._history, self._spawn)
+        self._quiet_since_s = time.monotonic()
+        self._prompt = ""
+        self._end_after_prompt: EndReason | None = None
+        self._heard_before = ""  # words of the present turn from before it was reopened
+        self._spoke = True  # the turn that ends holds new speech
+        self._attempt: Answering | None = None
+        self._num_attempts = 0
+        self._actions: dict[Action, Callable[[], None]] = {
+            Action.OPEN: self._open,
+            Action.REOPEN: self._reopen,
+            Action.DROP: self._drop,
+            Action.ANSWER: self._answer,
+            Action.PLAY: lambda: None,
+            Action.CLOSE: self._close,
+            Action.INTERRUPT: self._interrupt,
+            Action.SAY: lambda: self._say_alone("prompt", self._prompt),
+            Action.APOLOGISE: self._apologise,
+            Action.END: self._withdraw,
+        }
+
+    async def run(self) -> EndReason:
+        """Until either side ends it; every way out but a bug of ours passes here and is told to the caller."""
+        reason: EndReason = "hangup"
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                for coroutine in (self._stt.link.run(), self._tts.link.run(), self._outbox.run()):
+                    self._spawn(coroutine)
+                await self._wait_for_services()
+                self._begin()
+                for coroutine in (self._mouth.run(), self._keep_time()):
+                    self._spawn(coroutine)
+                await self._receive()
+        except* CallEnded as group:
+            reason = _first(group).reason
+        except* Disconnected as group:
+            self._log.info("the caller is gone: %s", group.exceptions[0])
+        finally:
+            if self._attempt is not None:
+                self._attempt.cancel()
+            metrics.UNDERRUNS.inc(self._playout.num_underruns)
+        await self._outbox.flush(calls.Bye(reason))
+        return reason
+
+    async def _wait_for_services(self) -> None:
+        try:
+            await self._stt.link.wait_ready(SERVICES_READY_S)
+            await self._tts.link.wait_ready(SERVICES_READY_S)
+        except WireError as error:
+            self._outbox.post(calls.Error(error.code, str(error)))
+            raise CallEnded("failed") from None
+
+    def _begin(self) -> None:
+        self._outbox.post(
+            calls.Ready(
+                PROTOCOL_VERSION,
+                self.id,
+                self._transport.sample_rate_hz,
+                self._transport.output_sample_rate_hz,
+                self._tts.voice,
+                round(1000 * self._config.lead_s),
+            )
+        )
+        self._speculator.warm()
+        if self._hello.greeting and self._config.agent.greeting:
+            self._say_prompt(self._config.agent.greeting)
+
+    # The caller's side
+
+    async def _receive(self) -> None:
+        while True:
+            received = await self._transport.receive()
+            now = time.monotonic()
+            match received:
+                case calls.Hangup():
+                    self._fire(Event.HANG_UP)
+                    raise CallEnded("hangup")
+                case calls.Played():
+                    if not self._mouth.acknowledge(received.sample, now):
+                        self._log.debug("implausible acknowledgement of sample %d", received.sample)
+                case _:
+                    for decision in await self._ears.hear(received, now):
+                        self._decide(decision)
+
+    def _decide(self, decision: Decision) -> None:
+        match decision:
+            case SpeechStarted():
+                self._speculator.drop()
+                if self._turn.state is State.LISTENING:
+                    self._fire(Event.SPEECH)
+            case SpeechGoesOn(speech_s):
+                self._on_speech_length(speech_s)
+            case Resumed():
+                self._speculator.drop()
+            case Speculate():
+                if self._turn.state is State.HEARING:
+                    self._speculator.begin(self._heard_before)
+            case AskTurnModel(question):
+                self._spawn(self._ask_turn_model(question))
+            case TurnEnded() | NoiseEnded():
+                self._on_speech_end(is_noise=isinstance(decision, NoiseEnded))
+
+    def _on_speech_length(self, speech_s: float) -> None:
+        """Speech must last before it takes the turn from someone: shorter is a cough or a backchannel."""
+        match self._turn.state:
+            case State.LISTENING:
+                self._fire(Event.SPEECH)
+            case State.THINKING if speech_s >= self._config.endpointing.min_speech_s:
+                self._fire(Event.SPEECH)
+            case State.SPEAKING if speech_s >= self._config.barge_in_after_s:
+                self._fire(Event.BARGE_IN)
+
+    def _on_speech_end(self, *, is_noise: bool) -> None:
+        self._quiet_since_s = time.monotonic()
+        if self._turn.state is not State.HEARING:
+            self._spawn(self._ears.forget())
+        elif is_noise and not self._heard_before:
+            self._fire(Event.NOISE)
+        else:
+            self._spoke = not is_noise
+            self._fire(Event.END_OF_TURN)
+
+    async def _ask_turn_model(self, question: int) -> None:
+        probability = await self._shared.turn_model.ask(self._ears.utterance())
+        if probability is not None:
+            self._log.debug("turn model: %.2f", probability)
+            for decision in self._ears.answer(question, probability):
+                self._decide(decision)
+
+    def _on_partial(self, revision: int, text: str) -> None:
+        if self._turn.state is State.HEARING:
+            self._outbox.post(calls.Partial(self._turn.number, revision, f"{self._heard_before} {text}".strip()))
+
+    # The agent's side
+
+    def _on_voice_lost(self) -> None:
+        self._spawn(self._mouth.on_event(Lost()))
+
+    def _on_audio(self, utterance: Utterance) -> None:
+        if self._attempt is not None and utterance is self._attempt.utterance:
+            self._attempt.waterfall.mark("tts", time.monotonic())
+        if self._turn.state is State.THINKING:
+            self._fire(Event.AUDIO)
+
+    def _on_audible(self, utterance: Utterance, now: float) -> None:
+        if self._attempt is not None and utterance is self._attempt.utterance:
+            self._attempt.waterfall.mark("playout", now)
+
+    def _on_said(self, utterance: Utterance, heard: str) -> None:
+        self._quiet_since_s = time.monotonic()
+        if utterance.failure is not None:
+            self._log.warning("speech failed: %s", utterance.failure)
+            self._outbox.post(calls.Error("speech_failed", utterance.failure))
+        if self._turn.state is State.THINKING:  # not one sample came: nothing in it could be spoken
+            self._fire(Event.FAILED)
+            return
+        self._history.add(self._attempt.user_text if self._attempt is not None else "", heard)
+        self._report("failed" if utterance.failure is not None else "answered", heard)
+        self._fire(Event.SAID)
+        if self._end_after_prompt is not None:
+            raise CallEnded(self._end_after_prompt)
+
+    def _say_prompt(self, text: str) -> None:
+        self._prompt = text
+        self._fire(Event.PROMPT)
+
+    def _say_alone(self, kind: Kind, text: str) -> None:
+        """Something that is not an answer."""
+        utterance = self._mouth.begin(kind, self._turn.number)
+
+        async def say() -> None:
+            try:
+                await self._mouth.say(utterance, text)
+                await self._mouth.finish(utterance)
+            except WireError as error:
+                self._mouth.fail(utterance, str(error))
+
+        self._spawn(say())
+
+    async def _keep_time(self) -> None:
+        config = self._config
+        patience = Patience(
+            time.monotonic(),
+            idle_after_s=config.idle_after_s,
+            max_call_s=config.max_call_s,
+            drain_timeout_s=config.edge.drain_timeout_s,
+        )
+        while True:
+            await asyncio.sleep(TICK_S)
+            is_quiet = self._turn.state is State.LISTENING and not self._ears.in_speech
+            if self._turn.state is State.HEARING:
+                patience.heard_caller()
+            match patience.due(
+                time.monotonic(),
+                quiet_since_s=self._quiet_since_s if is_quiet else None,
+                draining=self._shared.is_draining(),
+            ):
+                case Due.IDLE_PROMPT:
+                    self._say_prompt(config.agent.idle_prompt)
+                case Due.LENGTH_END | Due.DRAIN_END as due:
+                    raise CallEnded(_GOODBYES[due])
+                case Due() as due:
+                    self._end_after_prompt = _GOODBYES[due]
+                    self._say_prompt(config.agent.goodbye)
+
+    # What the turn machine asks for
+
+    def _fire(self, event: Event) -> None:
+        action = self._turn.step(event)
+        if action is None:
+            return
+        self._log.debug("= %s -> %s", event.name, self._turn.state.name)
+        self._actions[action]()
+        self._outbox.post(calls.State(self._turn.state.value, self._turn.number))
+
+    def _open(self) -> None:
+        self._heard_before = ""
+        self._speculator.warm()
+
+    def _reopen(self) -> None:
+        """Nothing of the answer was heard: what the caller said and what comes now is one turn."""
+        assert self._attempt is not None
+        self._heard_before = self._attempt.user_text or self._heard_before
+        self._withdraw()
+
+    def _drop(self) -> None:
+        self._report("empty", "")
+        self._withdraw()
+        self._spawn(self._ears.forget())
+
+    def _answer(self) -> None:
+        now = time.monotonic()
+        waterfall = Waterfall(self._ears.speech_end_s)
+        waterfall.mark("endpointing", now)
+        self._num_attempts += 1
+        deadline_s = now + self._config.answer_deadline_s
+        self._attempt = attempt = Answering(
+            stt=self._stt,
+            llm=self._shared.llm,
+            mouth=self._mouth,
+            history=self._history,
+            waterfall=waterfall,
+            context=RequestContext(self.id, self._turn.number, self._num_attempts, deadline_s),
+            heard_before=self._heard_before,
+            speculation=self._speculator.take(),
+        )
+        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._watch_deadline(attempt)))
+
+    async def _run_attempt(self, attempt: Answering) -> None:
+        try:
+            text = await attempt.transcribe(spoke=self._spoke)
+            if not text:
+                self._fire(Event.NO_WORDS)
+                return
+            self._outbox.post(calls.Final(self._turn.number, text))
+            await attempt.speak(self._turn.number)
+        except WireError as error:
+            self._on_failure(attempt, error)
+
+    async def _watch_deadline(self, attempt: Answering) -> None:
+        await asyncio.sleep(self._config.answer_deadline_s)
+        if self._turn.state is State.THINKING:
+            self._on_failure(attempt, DeadlineExceeded("the answer took too long"))
+
+    def _on_failure(self, attempt: Answering, error: WireError) -> None:
+        self._log.warning("answer failed: %s", error)
+        self._outbox.post(calls.Error(error.code, str(error)))
+        if self._turn.state is State.THINKING:
+            self._fire(Event.FAILED)
+        elif attempt.utterance is not None:
+            self._mouth.fail(attempt.utterance, str(error))
+
+    def _close(self) -> None:
+        self._attempt = None
+
+    def _interrupt(self) -> None:
+        heard = self._mouth.heard(time.monotonic())
+        user_text = self._attempt.user_text if self._attempt is not None else ""
+        interrupted = self._turn.number - 1
+        self._heard_before = "" if heard else user_text
+        if heard:
+            self._history.add(user_text, heard)
+        self._report("interrupted", heard, turn=interrupted)
+        self._withdraw()
+        self._outbox.post(calls.Clear(interrupted, self._playout.sent))
+
+    def _apologise(self) -> None:
+        assert self._attempt is not None
+        self._history.add(self._attempt.user_text, "")
+        self._report("failed", "")
+        self._withdraw()
+        self._say_alone("apology", self._config.agent.apology)
+
+    def _withdraw(self) -> None:
+        """Stop whatever the agent is doing; nothing of it will be heard from here on."""
+        if (stopped := self._mouth.stop(time.monotonic())) is not None and stopped.text:
+            self._spawn(self._mouth.hush(stopped))
+        if self._attempt is not None:
+            self._attempt.cancel()
+            self._attempt = None
+
+    def _report(self, outcome: Outcome, heard: str, *, turn: int | None = None) -> None:
+        if self._attempt is None:
+            return
+        record = self._attempt.record(self._turn.number if turn is None else turn, outcome, heard)
+        self._log.info("turn %d %s, %s ms %s", record.turn, outcome, record.latency_ms, dict(record.stages_ms))
+        self._outbox.post(record)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._tasks.create_task(coroutine)
+
+
+def _first(group: BaseExceptionGroup[CallEnded]) -> CallEnded:
+    first = group.exceptions[0]
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    assert isinstance(first, CallEnded)
+    return first

@@ -1,0 +1,19 @@
+"""What the call server tells Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+# Fine around the two promises, 140 ms and 700 ms; the tail up to where a caller has hung up.
+_LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.14, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
+
+TURN_LATENCY = Histogram(
+    "voice_turn_latency_seconds",
+    "Last speech sample received to first audible answer sample written",
+    buckets=_LATENCY_BUCKETS_S,
+)
+STAGE = Histogram("voice_stage_seconds", "Share of a turn's latency", ["stage"], buckets=_LATENCY_BUCKETS_S)
+TURNS = Counter("voice_turns_total", "Caller turns by outcome", ["outcome"])
+CALLS = Counter("voice_calls_total", "Calls by how they ended", ["reason"])
+ACTIVE_CALLS = Gauge("voice_calls_active", "Calls under way")
+UNDERRUNS = Counter("voice_underruns_total", "Times the agent's audio ran dry within an utterance")

@@ -1,0 +1,97 @@
+"""The call server's HTTP face: calls over WebSocket, and what an operator or load balancer asks."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, WebSocket
+from fastapi.responses import JSONResponse
+
+from voice import metrics
+from voice.admission import Seats
+from voice.call import Call, EndReason, Shared
+from voice.transports.websocket import WebSocketTransport
+from wire import calls
+from wire.errors import Overloaded, PeerError, WireError
+from wire.service import Lifecycle, create_app, error_response
+from wire.sockets import Disconnected
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_CODES: dict[EndReason, int] = {"failed": 1011, "drain": 1012}
+
+
+def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:
+    seats = Seats(shared.config.max_calls)
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        await shared.llm.open()
+        try:
+            yield
+        finally:
+            await shared.llm.close()
+            shared.turn_model.close()
+
+    def details() -> Mapping[str, object]:
+        return {"calls": seats.num_taken, "max_calls": shared.config.max_calls}
+
+    app = create_app(lifecycle, shared.config.edge, details=details, lifespan=lifespan)
+
+    @app.get("/v1/calls")
+    async def capacity() -> JSONResponse:
+        """Whether a call would be taken now: 200, or 429 with Retry-After."""
+        if seats.num_taken >= shared.config.max_calls:
+            busy = Overloaded(f"all {shared.config.max_calls} lines are busy", retry_after_s=seats.retry_after_s())
+            return error_response(busy)
+        return JSONResponse(details())
+
+    @app.websocket("/v1/calls")
+    async def call(websocket: WebSocket) -> None:
+        transport = WebSocketTransport(websocket)
+        try:
+            hello = await transport.accept()
+            with lifecycle.unit(), seats.take():
+                started_s = time.monotonic()
+                reason = await _serve(shared, transport, hello)
+                seats.note_length(time.monotonic() - started_s)
+            await transport.socket.close(_CLOSE_CODES.get(reason, 1000), reason)
+        except Disconnected as gone:
+            logger.debug("gone before the call began: %s", gone)
+        except Overloaded as busy:
+            metrics.CALLS.labels("refused").inc()
+            await transport.send(calls.Error(busy.code, str(busy), round(1000 * busy.retry_after_s)))
+            await transport.socket.close(busy.close_code, f"retry after {busy.retry_after_s:.0f} s")
+        except WireError as error:
+            await transport.socket.fail(error)
+
+    return app
+
+
+async def _serve(shared: Shared, transport: WebSocketTransport, hello: calls.Hello) -> EndReason:
+    """One call. A bug of ours ends this call and no other.
+
+    Raises: PeerError when the caller broke the protocol.
+    """
+    call_id = secrets.token_hex(4)
+    logger.info("call %s begins", call_id)
+    reason: EndReason = "failed"
+    broken: BaseException | None = None
+    metrics.ACTIVE_CALLS.inc()
+    try:
+        reason = await Call(call_id, shared, transport, hello).run()
+    except* PeerError as group:
+        broken = group.exceptions[0]
+    except* Exception:  # one call: logged once, the process lives
+        logger.exception("call %s failed", call_id)
+    finally:
+        metrics.ACTIVE_CALLS.dec()
+        metrics.CALLS.labels(reason).inc()
+        logger.info("call %s ended: %s", call_id, reason)
+    if broken is not None:
+        raise broken
+    return reason
