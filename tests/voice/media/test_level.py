@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from tests.speech import silence, tone, white_noise
+from voice.media.level import first_audible, speech_end
+
+RATE_HZ = 16000
+
+
+@pytest.mark.parametrize("noise_dbfs", [-90, -60])
+@pytest.mark.parametrize("end_s", [0.31, 0.5, 1.27])
+def test_the_end_of_speech_is_found_to_10_ms(noise_dbfs: float, end_s: float):
+    pcm = white_noise(2.0, noise_dbfs)
+    pcm[: round(end_s * RATE_HZ)] += tone(end_s, 220)
+
+    assert speech_end(pcm, RATE_HZ) == pytest.approx(end_s * RATE_HZ, abs=0.01 * RATE_HZ)
+
+
+@pytest.mark.parametrize("pcm", [silence(1), white_noise(1, -70), silence(0.005), silence(0)])
+def test_no_speech_ends_nowhere(pcm: np.ndarray):
+    assert speech_end(pcm, RATE_HZ) == 0
+
+
+def test_first_audible_skips_silence_and_comfort_noise():
+    pcm = white_noise(0.5, -60)
+    pcm[4000:] += tone(0.5, 200)[: pcm.size - 4000]
+
+    assert first_audible(pcm) == pytest.approx(4000, abs=5)
+    assert first_audible(white_noise(0.5, -60)) is None

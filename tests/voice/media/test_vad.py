@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from tests.speech import clip, silence, tone, white_noise
+from voice.media.vad import WINDOW_SAMPLES, Silero
+from wire.pcm import to_float
+from wire.weights import model_dir
+
+
+@pytest.fixture(scope="module")
+def silero() -> Silero:
+    return Silero(model_dir("silero-vad"))
+
+
+def probabilities(silero: Silero, pcm: np.ndarray) -> np.ndarray:
+    stream = silero.start()
+    windows = to_float(pcm[: pcm.size // WINDOW_SAMPLES * WINDOW_SAMPLES]).reshape(-1, WINDOW_SAMPLES)
+    return np.array([stream.probability(window) for window in windows])
+
+
+def test_speech_is_speech(silero: Silero):
+    pcm, _ = clip("quick_brown_fox")
+
+    assert np.mean(probabilities(silero, pcm) > 0.5) > 0.6
+
+
+@pytest.mark.parametrize("pcm", [silence(2), white_noise(2, -40), white_noise(2, -20), tone(2, 440)])
+def test_silence_noise_and_tones_start_no_utterance(silero: Silero, pcm: np.ndarray):
+    is_speech = probabilities(silero, pcm) >= 0.5
+
+    assert not np.any(is_speech[:-1] & is_speech[1:])
+
+
+def test_streams_do_not_share_state(silero: Silero):
+    pcm, _ = clip("hello_world")
+    alone = probabilities(silero, pcm)
+    other = silero.start()
+    stream = silero.start()
+    together = []
+    for window in to_float(pcm[: pcm.size // WINDOW_SAMPLES * WINDOW_SAMPLES]).reshape(-1, WINDOW_SAMPLES):
+        together.append(stream.probability(window))
+        other.probability(np.flip(window).copy())
+
+    np.testing.assert_array_equal(alone, together)
