@@ -1,0 +1,89 @@
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from wire.config import ConfigError, EdgeConfig, is_loopback, read, read_key
+
+
+@dataclass(frozen=True)
+class Section:
+    edge: EdgeConfig = field(default_factory=lambda: EdgeConfig(port=1))
+    urls: tuple[str, ...] = ()
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "p.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_section_is_parsed(tmp_path: Path):
+    path = write(tmp_path, "a:\n  edge: {port: 8080}\n  urls: [x, y]\nb: {}\n")
+
+    assert read(path).parse(Section, "a") == Section(EdgeConfig(8080), ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("a:\n  edge:\n    port: 80\n    prot: 1\n", ":4: a.edge.prot: unknown key; did you mean 'port'?"),
+        ("a:\n  edge: {}\n", ":2: a.edge.port: missing"),
+        ("a:\n  urls:\n  - x\n  - 5\n", ":4: a.urls[1]: expected str, got int 5"),
+        ("a:\n  edge: {port: 99999}\n", ":2: a.edge: port must be 0 to 65535"),
+        ("a: {}\na: {}\n", ":2: not YAML: 'a' is given twice"),
+        ("a: [\n", "not YAML"),
+        ("- 1\n", ": expected a mapping at the top"),
+        ("b: {}\n", ": no section 'a'"),
+    ],
+)
+def test_errors_name_file_line_and_path(tmp_path: Path, text: str, error: str):
+    path = write(tmp_path, text)
+
+    with pytest.raises(ConfigError) as wrong:
+        read(path).parse(Section, "a")
+    assert str(wrong.value).startswith(str(path))
+    assert error in str(wrong.value)
+
+
+def test_a_missing_or_binary_file_is_one_clear_error(tmp_path: Path):
+    binary = tmp_path / "b.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "none.yaml", binary):
+        with pytest.raises(ConfigError, match=r"cannot read|not YAML"):
+            read(path)
+
+
+def test_leaving_loopback_demands_a_key(tmp_path: Path):
+    with pytest.raises(ValueError, match="api_key_file"):
+        EdgeConfig(port=1, host="0.0.0.0")
+    EdgeConfig(port=1, host="0.0.0.0", api_key_file=tmp_path / "key")
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("127.0.0.1", True), ("127.5.0.1", True), ("::1", True), ("localhost", True), ("::", False), ("voice", False)],
+)
+def test_loopback_is_recognised(host: str, loopback: bool):
+    assert is_loopback(host) is loopback
+
+
+def test_a_key_is_read_without_its_newline_and_must_be_private(tmp_path: Path):
+    path = tmp_path / "key"
+    path.write_text("0123456789abcdef\n")
+    path.chmod(0o600)
+    assert read_key(path) == "0123456789abcdef"
+
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        read_key(path)
+
+
+def test_a_short_or_missing_key_is_refused(tmp_path: Path):
+    path = tmp_path / "key"
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_key(path)
+    path.write_text("short")
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="at least 16"):
+        read_key(path)
