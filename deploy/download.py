@@ -130,7 +130,8 @@ def _open(remote: Remote, start_bytes: int) -> http.client.HTTPResponse:
     if remote.credentials is not None:
         token = base64.b64encode(remote.credentials.encode()).decode()
         request.add_unredirected_header("Authorization", f"Basic {token}")
-    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=_tls()))
+    tls = [urllib.request.HTTPSHandler(context=_tls())] if remote.url.startswith("https:") else []
+    opener = urllib.request.build_opener(*tls)
     response: http.client.HTTPResponse = opener.open(request, timeout=STALL_TIMEOUT_S)
     return response
 

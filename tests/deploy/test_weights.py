@@ -184,6 +184,7 @@ def test_source_that_the_model_lacks_is_refused(store: Store, site: Site) -> Non
         _puller(store, site, source="hub").pull([wheel_only])
 
 
+@pytest.mark.slow
 def test_two_pulls_at_once_fetch_once(store: Store, site: Site) -> None:
     fetched: list[Model] = []
     pullers = [threading.Thread(target=lambda: fetched.extend(_puller(store, site).pull([MODEL]))) for _ in range(2)]
