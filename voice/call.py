@@ -274,6 +274,9 @@ class Call:
         if utterance.failure is not None:
             self._log.warning("speech failed: %s", utterance.failure)
             self._outbox.post(calls.Error("speech_failed", utterance.failure))
+            self._spawn(self._mouth.hush(utterance))
+            if self._attempt is not None:
+                self._attempt.cancel()
         if self._turn.state is State.THINKING:  # not one sample came: nothing in it could be spoken
             self._fire(Event.FAILED)
             return
@@ -367,7 +370,7 @@ class Call:
             heard_before=self._heard_before,
             speculation=self._speculator.take(),
         )
-        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._watch_deadline(attempt)))
+        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._watch_deadline()))
 
     async def _run_attempt(self, attempt: Answering) -> None:
         try:
@@ -380,18 +383,23 @@ class Call:
         except WireError as error:
             self._on_failure(attempt, error)
 
-    async def _watch_deadline(self, attempt: Answering) -> None:
+    async def _watch_deadline(self) -> None:
         await asyncio.sleep(self._config.answer_deadline_s)
         if self._turn.state is State.THINKING:
-            self._on_failure(attempt, DeadlineExceeded("the answer took too long"))
+            self._tell(DeadlineExceeded("the answer took too long"))
+            self._fire(Event.FAILED)
 
     def _on_failure(self, attempt: Answering, error: WireError) -> None:
+        """What was handed to the voice by then is still said."""
+        self._tell(error)
+        if attempt.utterance is not None and attempt.utterance.text.strip():
+            self._spawn(self._mouth.cut_short(attempt.utterance, str(error)))
+        else:
+            self._fire(Event.FAILED)
+
+    def _tell(self, error: WireError) -> None:
         self._log.warning("answer failed: %s", error)
         self._outbox.post(calls.Error(error.code, str(error)))
-        if self._turn.state is State.THINKING:
-            self._fire(Event.FAILED)
-        elif attempt.utterance is not None:
-            self._mouth.fail(attempt.utterance, str(error))
 
     def _close(self) -> None:
         self._attempt = None

@@ -24,6 +24,8 @@ from wire.pcm import Pcm16
 
 logger = logging.getLogger(__name__)
 
+STALL_S = 1.5  # an utterance that has run dry for this long is over: nobody waits longer for a voice
+
 Kind: TypeAlias = Literal["answer", "prompt", "apology"]
 
 
@@ -40,7 +42,7 @@ class Utterance:
     complete: bool = False  # no more audio comes
     audible: bool = False
     failure: str | None = None
-    started_s: float = field(default_factory=time.monotonic)
+    progress_s: float = field(default_factory=time.monotonic)  # when text was last handed over or audio last came
 
 
 class Mouth:
@@ -80,6 +82,8 @@ class Mouth:
     async def say(self, utterance: Utterance, unit: str, deadline_s: float | None = None) -> None:
         """Speak one more unit of text. Raises: Unavailable."""
         utterance.text += unit
+        utterance.progress_s = time.monotonic()
+        self._wake.set()
         if utterance.kind == "answer":
             self._post(calls.Reply(utterance.turn, unit), None)
         await self._tts.say(utterance.number, unit, deadline_s)
@@ -88,8 +92,16 @@ class Mouth:
         """No more text comes. Raises: Unavailable."""
         await self._tts.end(utterance.number)
 
+    async def cut_short(self, utterance: Utterance, why: str) -> None:
+        """No more text comes, and not because it was all: what was handed over is still spoken."""
+        utterance.failure = why
+        try:
+            await self._tts.end(utterance.number)
+        except Unavailable as error:
+            self.fail(utterance, str(error))
+
     def fail(self, utterance: Utterance, why: str) -> None:
-        """Play what there is, then it is over."""
+        """No more audio comes: play what there is, then it is over."""
         if utterance is self._current and not utterance.complete:
             utterance.failure, utterance.complete = why, True
             self._wake.set()
@@ -163,6 +175,7 @@ class Mouth:
 
     async def _on_pcm(self, current: Utterance, pcm: Pcm16) -> None:
         is_first = current.base is None
+        current.progress_s = time.monotonic()
         if is_first:
             current.base = self._playout.end
         self._playout.push(current.resampler.push(pcm))
@@ -200,8 +213,12 @@ class Mouth:
         """Seconds until there is something to do, None when only an event can bring it."""
         due_s = self._playout.next_due_s(now, more_comes=self._more_comes)
         current = self._current
-        if due_s is not None or current is None or not current.complete:
+        if due_s is not None or current is None or not current.text:
             return due_s
+        if not current.complete:
+            if (left_s := STALL_S - (now - current.progress_s) + self._playout.left_s(now)) > 0:
+                return left_s
+            current.failure, current.complete = f"nothing came for {STALL_S} s", True
         if not self._playout.is_over(now):
             return max(0.005, self._playout.left_s(now))
         heard = current.text if current.failure is None else self.heard(now)

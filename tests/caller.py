@@ -1,0 +1,103 @@
+"""A caller for tests: speaks recorded audio in real time over `WS /v1/calls` and keeps what it hears."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+import numpy as np
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from wire import calls
+from wire.messages import decode, encode
+
+RATE_HZ = 16000
+OUTPUT_HZ = 24000
+MESSAGE_S = 0.02
+M = TypeVar("M", bound=calls.ServerMessage)
+
+
+class Caller:
+    """Sends silence whenever it has nothing to say, as a telephone does."""
+
+    def __init__(self, connection: ClientConnection, *, acknowledges: bool) -> None:
+        self.connection = connection
+        self.messages: list[calls.ServerMessage] = []
+        self.audio: list[tuple[float, np.ndarray]] = []  # (arrival, samples)
+        self.close_code: int | None = None
+        self._acknowledges = acknowledges
+        self._say: list[np.ndarray] = []
+        self._changed = asyncio.Condition()
+
+    def say(self, pcm: np.ndarray) -> None:
+        self._say = [pcm[i : i + 320] for i in range(0, pcm.size, 320)]
+
+    @property
+    def num_samples(self) -> int:
+        return sum(pcm.size for _, pcm in self.audio)
+
+    def of(self, kind: type[M]) -> list[M]:
+        return [m for m in self.messages if isinstance(m, kind)]
+
+    async def until(self, kind: type[M], holds: Callable[[M], bool] = lambda _: True, timeout_s: float = 20.0) -> M:
+        """The first message of `kind` for which `holds`, waiting for it if need be."""
+        async with asyncio.timeout(timeout_s), self._changed:
+            while True:
+                if found := [m for m in self.of(kind) if holds(m)]:
+                    return found[0]
+                await self._changed.wait()
+
+    async def until_closed(self, timeout_s: float = 20.0) -> int:
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(lambda: self.close_code is not None)
+        assert self.close_code is not None
+        return self.close_code
+
+    async def send(self, message: calls.ClientMessage) -> None:
+        await self.connection.send(encode(message))
+
+    async def _listen(self) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            async for data in self.connection:
+                async with self._changed:
+                    if isinstance(data, bytes):
+                        self.audio.append((time.monotonic(), np.frombuffer(data, "<i2")))
+                    else:
+                        self.messages.append(decode(data, calls.SERVER_MESSAGES))
+                    self._changed.notify_all()
+        async with self._changed:
+            self.close_code = self.connection.close_code
+            self._changed.notify_all()
+
+    async def _talk(self) -> None:
+        start, sent, played_end, last = time.monotonic(), 0, 0.0, 0
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                piece = self._say.pop(0) if self._say else np.zeros(320, np.int16)
+                await self.connection.send(piece.tobytes())
+                sent += 1
+                if self._acknowledges and self.num_samples > last:
+                    now = time.monotonic()
+                    played_end = max(played_end, now - MESSAGE_S) + MESSAGE_S
+                    last = min(self.num_samples, last + round(MESSAGE_S * OUTPUT_HZ))
+                    await self.send(calls.Played(last))
+                await asyncio.sleep(max(0.0, start + sent * MESSAGE_S - time.monotonic()))
+
+
+@contextlib.asynccontextmanager
+async def calling(base: str, hello: calls.Hello | None = None, *, acknowledges: bool = False) -> AsyncIterator[Caller]:
+    """A call under way; hung up by closing the connection."""
+    async with connect(base.replace("http", "ws") + "/v1/calls", proxy=None) as connection:
+        caller = Caller(connection, acknowledges=acknowledges)
+        await caller.send(hello or calls.Hello(1, output_sample_rate_hz=OUTPUT_HZ))
+        listening, talking = asyncio.create_task(caller._listen()), asyncio.create_task(caller._talk())
+        try:
+            yield caller
+        finally:
+            talking.cancel()
+            await connection.close()
+            await asyncio.wait([listening, talking])

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.fakes import FakeLlm, FakeStt, FakeTts
+from tests.serving import serving
+from voice.call import Shared
+from voice.clients.llm import LlmClient
+from voice.config import AgentConfig, VoiceConfig
+from voice.media.turn_model import SmartTurn
+from voice.media.vad import Silero
+from voice.server import build
+from wire.config import EdgeConfig
+from wire.service import Lifecycle
+from wire.weights import model_dir
+
+EDGE = EdgeConfig(port=0)
+
+
+@dataclass
+class Stage:
+    """A call server on scripted services."""
+
+    stt: FakeStt = field(default_factory=FakeStt)
+    tts: FakeTts = field(default_factory=FakeTts)
+    llm: FakeLlm = field(default_factory=FakeLlm)
+    lifecycle: Lifecycle = field(default_factory=lambda: Lifecycle("voice"))
+    greeting: str = ""
+    settings: dict[str, object] = field(default_factory=dict)
+
+    @contextlib.asynccontextmanager
+    async def up(self) -> AsyncIterator[str]:
+        async with contextlib.AsyncExitStack() as stack:
+            urls = [
+                await stack.enter_async_context(serving(fake.app(), Lifecycle("fake"), EDGE))
+                for fake in (self.stt, self.tts, self.llm)
+            ]
+            config = VoiceConfig(
+                EDGE,
+                *urls,
+                llm_model="fake",
+                agent=AgentConfig(greeting=self.greeting),
+                **self.settings,  # type: ignore[arg-type]
+            )
+            yield await stack.enter_async_context(serving(self._app(config), self.lifecycle, EDGE))
+
+    def _app(self, config: VoiceConfig):
+        llm = LlmClient(config.llm_url, "fake", key=None, temperature=0, max_tokens=80, prefill_tokens=0)
+        shared = Shared(
+            config=config,
+            vad=Silero(model_dir(config.vad_model)),
+            turn_model=SmartTurn(model_dir(config.turn_model)),
+            llm=llm,
+            service_key=None,
+            is_draining=lambda: self.lifecycle.draining,
+        )
+        return build(shared, self.lifecycle)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
