@@ -1,0 +1,92 @@
+"""Audio files of a test call: what the caller says, and the call as it was heard (left caller, right agent)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, get_args
+
+import numpy as np
+import soundfile
+
+from deploy.errors import CallError
+from voice.media.level import speech_end
+from voice.media.resample import Resampler
+from wire.calls import SampleRate
+from wire.pcm import Pcm16, to_int16
+
+SENDABLE_HZ = get_args(SampleRate)
+DEFAULT_HZ: SampleRate = 16000  # for files whose rate the protocol does not have, or that differ from each other
+
+Placed: TypeAlias = tuple[float, Pcm16]  # when it sounded, and what
+
+
+@dataclass(frozen=True)
+class Speech:
+    """`end_sample`: up to where speech is audible; silence after it is part of the file, not of the turn."""
+
+    name: str
+    pcm: Pcm16
+    end_sample: int
+
+
+def read_speech(paths: Sequence[Path]) -> tuple[list[Speech], SampleRate]:
+    """The files as mono at one rate: their own where they share one that the protocol has.
+
+    Raises: CallError.
+    """
+    read = [_read_mono(path) for path in paths]
+    rates = {rate_hz for _, rate_hz in read}
+    rate_hz: SampleRate = rates.pop() if len(rates) == 1 and rates <= set(SENDABLE_HZ) else DEFAULT_HZ  # type: ignore[assignment]
+    speeches = []
+    for path, (pcm, from_hz) in zip(paths, read, strict=True):
+        resampler = Resampler(from_hz, rate_hz)
+        pcm = np.concatenate([resampler.push(pcm), resampler.flush()])
+        end_sample = speech_end(pcm, rate_hz)
+        if end_sample == 0:
+            raise CallError(f"{path}: no speech in it, only silence", "give a recording of somebody who speaks")
+        speeches.append(Speech(path.name, pcm, end_sample))
+    return speeches, rate_hz
+
+
+def _read_mono(path: Path) -> tuple[Pcm16, int]:
+    try:
+        audio, rate_hz = soundfile.read(path, dtype="float32", always_2d=True)
+    except (OSError, soundfile.LibsndfileError) as error:
+        raise CallError(f"{path}: cannot read it as audio: {error}", "wav, flac, ogg and mp3 files work") from None
+    return to_int16(audio.mean(axis=1)), rate_hz
+
+
+def write_stereo(
+    path: Path, left: Sequence[Placed], left_hz: int, right: Sequence[Placed], right_hz: int, *, start_s: float
+) -> None:
+    """Both sides on one time axis that begins at `start_s`, at the agent's sample rate.
+
+    Raises: CallError.
+    """
+    resampler = Resampler(left_hz, right_hz)
+    caller = _line_up(left, left_hz, start_s)
+    caller = np.concatenate([resampler.push(caller), resampler.flush()])
+    agent = _line_up(right, right_hz, start_s)
+    stereo = np.zeros((max(caller.size, agent.size), 2), np.int16)
+    stereo[: caller.size, 0], stereo[: agent.size, 1] = caller, agent
+    try:
+        soundfile.write(path, stereo, right_hz, subtype="PCM_16")
+    except (OSError, ValueError, TypeError, soundfile.LibsndfileError) as error:
+        raise CallError(
+            f"{path}: cannot write the recording: {error}", "name a .wav file in a folder that exists"
+        ) from None
+
+
+def _line_up(pieces: Sequence[Placed], rate_hz: int, start_s: float) -> Pcm16:
+    """Pieces do not overlap; rounding by a sample moves a piece behind the one before."""
+    starts: list[int] = []
+    end = 0
+    for begin_s, pcm in pieces:
+        starts.append(max(end, round((begin_s - start_s) * rate_hz)))
+        end = starts[-1] + pcm.size
+    track = np.zeros(end, np.int16)
+    for start, (_, pcm) in zip(starts, pieces, strict=True):
+        track[start : start + pcm.size] = pcm
+    return track
