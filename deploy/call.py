@@ -337,11 +337,8 @@ class _Line:
         if error is not None and self._connection.close_code == 1013:
             retry = f"try again in {error.retry_after_ms / 1000:.0f} s" if error.retry_after_ms is not None else ""
             return CallError(f"the server refused the call: {error.message}", retry)
-        why = (
-            error.message
-            if error is not None
-            else f"code {self._connection.close_code} {self._connection.close_reason}"
-        )
+        code = f"code {self._connection.close_code} {self._connection.close_reason}".strip()
+        why = error.message if error is not None else code
         return CallError(f"the server closed the call: {why}")
 
 

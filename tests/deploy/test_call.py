@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 from rich.console import Console
-from websockets.asyncio.server import serve
+from websockets.asyncio.server import ServerConnection, serve
 
 from deploy.call import PATIENCE_S, Heard, call
 from deploy.call_report import CallReport, report, show, waterfall
@@ -152,7 +152,11 @@ async def test_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
 
 
 async def test_server_of_another_kind_is_a_protocol_error(tmp_path: Path) -> None:
-    async with serve(lambda connection: connection.send("welcome"), "127.0.0.1", 0) as other:
+    async def welcome(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send("welcome")
+
+    async with serve(welcome, "127.0.0.1", 0) as other:
         port = next(iter(other.sockets)).getsockname()[1]
         with pytest.raises(CallError, match="does not speak this protocol"):
             await make_call(Answering(url=f"ws://127.0.0.1:{port}/"), [write_speech(tmp_path)])
