@@ -25,7 +25,7 @@ from router.config import RouterConfig
 from router.workers import Pool, Worker
 from wire import sse
 from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable, WireError
-from wire.request import DEADLINE_HEADER, OURS, RequestContext, from_headers
+from wire.request import RequestContext, from_headers
 from wire.service import Lifecycle, error_body, error_response, read_json
 from wire.strict import nearest
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from router.choice import Sessions
 from router.config import RouterConfig
@@ -50,7 +51,7 @@ def build(config: RouterConfig, lifecycle: Lifecycle) -> FastAPI:
 
     app = create_app(lifecycle, config.edge, details=details, lifespan=lifespan)
     for path, proxy in zip(PATHS, proxies, strict=True):
-        app.add_route(path, proxy, methods=["POST"])
+        app.router.routes.append(Route(path, endpoint=proxy, methods=["POST"]))
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
