@@ -1,8 +1,8 @@
 """Turn latency of one caller against a running stack: `python bench/turns.py --turns 100 [--wav FILE ...]`.
 
-Latency is measured at the caller (`deploy.call`), beside the server's own waterfall. Without `--wav` the recorded clips of
-`pytest-audioeval` are spoken in turn. Prints a table and writes JSON. Numbers of a busy machine are worthless: look at the
-number of late messages.
+Latency is measured at the caller (`deploy.call`), beside the server's own waterfall. Without `--wav` the recorded clips
+of `pytest-audioeval` are spoken in turn. Prints a table and writes JSON. Numbers of a busy machine are worthless: look
+at the number of late messages.
 """
 
 from __future__ import annotations
