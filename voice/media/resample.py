@@ -1,7 +1,7 @@
 """Streaming resampling of mono int16 by libswresample through PyAV.
 
-It holds back half its filter, 16 samples of the lower rate: 1 ms from 16 kHz up, 2 ms where one side is 8 kHz. Streaming
-soxr at HQ holds back up to 37 ms.
+It holds back half its filter, 16 samples of the lower rate: 1 ms from 16 kHz up, 2 ms where one side is 8 kHz.
+Streaming soxr at HQ holds back up to 37 ms.
 """
 
 from __future__ import annotations
