@@ -1,0 +1,202 @@
+"""What the parts of a text are said as, each with its place in the text. Pure; works on any Unicode text.
+
+Rules are tried in order at each position; the first that matches and answers with words, wins. What no rule knows,
+such as emoji, markup and quotes, is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tts_engine.text import numeric
+from tts_engine.text.words import ABBREVIATIONS, ALSO_WORDS, DOTTED, IN_ADDRESSES, MONTHS, SYMBOLS, TITLES
+
+MAX_TOKEN_CHARACTERS = 48  # what is longer is cut there, which bounds what one word can cost
+
+PAUSE = ","  # may stand between spoken words, as in telephone numbers
+
+
+@dataclass(frozen=True)
+class Said:
+    """`words`: what characters `start` to `end` are said as. A single capital letter stands for its name."""
+
+    words: tuple[str, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Punctuation that is heard: one of , ; : . ! ?"""
+
+    mark: str
+    start: int
+
+
+Token: TypeAlias = Said | Mark
+Rule: TypeAlias = Callable[[re.Match[str], "list[Token]"], "list[str] | None"]
+
+_MARKS = {
+    **{c: c for c in ",;:.!?"},
+    **dict.fromkeys("…。．", "."),
+    **dict.fromkeys("—–、，()（）[]{}", ","),
+    "！": "!",
+    "？": "?",
+    "：": ":",
+    "；": ";",
+    "¿": ",",
+    "¡": ",",
+}
+_DROPPED = re.compile(
+    r"""\]\([^)\s]*\)            # the target of a Markdown link
+      | </?[A-Za-z][^<>]{0,80}>  # a tag
+      | ^[ \t]*(?:\#{1,6}|[-*+>]|-{3,})[ \t]+  # heading, bullet, quotation, rule
+      | [*_`~]+ | \[ (?=[^\]\n]{1,200}\]\()
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_SPACED_DASH = re.compile(r"(?<=\s)-{1,3}(?=\s)|--+")
+_NEWLINE = re.compile(r"\s*\n\s*")
+# Behind an abbreviation's point: the sentence goes on.
+_GOES_ON = re.compile(r"\.(?=\s*[a-z0-9,;:)$]|\s+&)")
+_CAPITALISED = re.compile(r"\.?\s+[A-Z]")
+
+
+def tokenise(text: str) -> list[Token]:
+    """In order; spans lie within the text and do not overlap."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        at = _step(text, at, tokens)
+    return tokens
+
+
+def _step(text: str, at: int, tokens: list[Token]) -> int:
+    if text[at] in " \t":
+        return at + 1
+    if match := _DROPPED.match(text, at):
+        return match.end()
+    if match := _NEWLINE.match(text, at):
+        tokens.append(Mark(".", at))
+        return match.end()
+    if match := _SPACED_DASH.match(text, at):
+        tokens.append(Mark(",", at))
+        return match.end()
+    for pattern, rule in _RULES:
+        match = pattern.match(text, at, min(len(text), at + MAX_TOKEN_CHARACTERS))
+        if match and match.end() > at and (words := rule(match, tokens)) is not None:
+            end = match.end()
+            while end > at + 1 and text[end - 1] in " \t":
+                end -= 1
+            if words:
+                tokens.append(Said(tuple(words), at, end))
+            return end
+    if (mark := _MARKS.get(text[at])) is not None:
+        tokens.append(Mark(mark, at))
+    return at + 1
+
+
+def _address(match: re.Match[str], _: list[Token]) -> list[str]:
+    """A URL or an e-mail address, as one would say it on the telephone."""
+    address = re.sub(r"^https?://", "", match[0], flags=re.IGNORECASE).rstrip("/")
+    words: list[str] = []
+    for part in re.findall(r"[A-Za-z]+|[0-9]+|.", address):
+        if part.lower() == "www":
+            words += ["W", "W", "W"]
+        elif part[0].isascii() and part[0].isdigit():
+            words += numeric.code_digits(part)
+        elif part in IN_ADDRESSES:
+            words += IN_ADDRESSES[part].split()
+        elif part[0].isalpha():
+            words += [part.upper()] if len(part) == 1 else [part.lower()]
+    return words
+
+
+def _dotted(match: re.Match[str], _: list[Token]) -> list[str]:
+    """Letters with points between: e.g., U.S., p.m."""
+    letters = match[0].rstrip(".")
+    if (said := DOTTED.get(letters.lower())) is not None:
+        return said.split()
+    return [c.upper() for c in letters if c != "."]
+
+
+def _abbreviation(match: re.Match[str], tokens: list[Token]) -> list[str] | None:
+    key, text, end = match["abbr"].lower(), match.string, match.end("abbr")
+    if key not in ABBREVIATIONS:
+        return None
+    follows = text[end + 1 : end + 8].lstrip()
+    if key == "no" and not follows[:1].isdigit():
+        return None
+    if key in ALSO_WORDS and key not in TITLES and not (follows[:1].isdigit() or follows[:1].islower()):
+        return None
+    before = tokens[-1] if tokens else None
+    named = isinstance(before, Said) and (text[before.start].isupper() or text[before.start].isdigit())
+    if key in ("st", "dr") and named and not _CAPITALISED.match(text, end):
+        return ["street" if key == "st" else "drive"]
+    return ABBREVIATIONS[key].split()
+
+
+def _title(match: re.Match[str], _: list[Token]) -> list[str]:
+    return ABBREVIATIONS[match[0].lower()].split()
+
+
+def _initials(match: re.Match[str], _: list[Token]) -> list[str]:
+    return [word for c in match[0] for word in (["and"] if c == "&" else [c])]
+
+
+def _hash(match: re.Match[str], _: list[Token]) -> list[str]:
+    return ["number"] if match.string[match.end() : match.end() + 1].isdigit() else ["hashtag"]
+
+
+def _word(match: re.Match[str], tokens: list[Token]) -> list[str]:
+    word = match[0].replace("’", "'")
+    if len(word) == 1 and word.isupper():
+        # "A" that begins a sentence is the article, elsewhere the letter. "I" is the same either way.
+        begins = not tokens or (isinstance(tokens[-1], Mark) and tokens[-1].mark in ".!?")
+        return ["a"] if word == "A" and begins and match.string[match.end() : match.end() + 1] == " " else [word]
+    return [word]
+
+
+def _symbol(match: re.Match[str], _: list[Token]) -> list[str]:
+    return SYMBOLS[match[0]].split()
+
+
+def _day(match: re.Match[str], tokens: list[Token]) -> list[str] | None:
+    """The number behind the name of a month."""
+    before = tokens[-1] if tokens else None
+    if not isinstance(before, Said) or before.words[-1].lower() not in MONTHS or not 1 <= int(match[0]) <= 31:
+        return None
+    return numeric.day(match[0])
+
+
+_LETTER = r"(?:[^\W\d_][\u0300-\u036f]*)"
+_TOP_DOMAIN = r"(?:com|org|net|io|ai|edu|gov|co\.uk|app|dev)"
+_ADDRESS_PATTERNS = (
+    r"[A-Za-z0-9_.+-]{1,32}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
+    r"(?:https?://|www\.)[^\s<>()\[\]\"]*[A-Za-z0-9/_-]",
+    rf"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.{_TOP_DOMAIN}(?![\w-])(?:/[A-Za-z0-9/_.#?=&%-]*[A-Za-z0-9/_-])?",
+)
+_TITLED = "|".join(("mr", "mrs", "ms", "dr", "vs", "etc"))
+
+_RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    *((re.compile(pattern, re.IGNORECASE), _address) for pattern in _ADDRESS_PATTERNS),
+    (re.compile(r"(?:e\.g|i\.e|a\.k\.a)\.?(?!\w)", re.IGNORECASE), _dotted),
+    (re.compile(rf"(?<!\w)(?:[A-Za-z]\.)+[A-Za-z](?!\w)(?:{_GOES_ON.pattern})?"), _dotted),
+    *numeric.RULES,
+    (re.compile(r"[0-9]{1,2}(?!\w)"), _day),
+    (numeric.PLAIN, numeric.number),
+    (
+        re.compile(r"(?P<abbr>mr|mrs|ms|dr|prof|rev|gen|sgt|capt|lt|col|gov|sen|rep|st|no)\.", re.IGNORECASE),
+        _abbreviation,
+    ),
+    (re.compile(rf"(?P<abbr>[A-Za-z]{{2,6}})(?:{_GOES_ON.pattern}|(?=\.(?!\w)))"), _abbreviation),
+    (re.compile(rf"(?:{_TITLED})(?![\w'’.])", re.IGNORECASE | re.ASCII), _title),
+    (re.compile(r"[A-Z]{1,3}&[A-Z]{1,3}(?!\w)"), _initials),
+    (numeric.CODE, numeric.code),
+    (re.compile(rf"{_LETTER}+(?:['’-]{_LETTER}+)*['’]?(?!\w)|{_LETTER}+"), _word),
+    (re.compile(r"#(?=[A-Za-z0-9])"), _hash),
+    (re.compile("[" + re.escape("".join(SYMBOLS)) + "]"), _symbol),
+)

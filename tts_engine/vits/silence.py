@@ -1,0 +1,60 @@
+"""Takes silence from both ends of a stream of audio. Pure.
+
+Leading silence counts against the first audible sample, trailing silence against the next turn. Silence inside is a
+pause of the speaker and stays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wire.pcm import Pcm32f
+
+AUDIBLE = 0.02  # of full scale, -34 dBFS; the voice's own noise between words stays below 0.01
+LEAD_S = 0.010  # kept before the first audible sample: a plosive must not start with a click
+TAIL_S = 0.120  # kept after the last one: the pause that the next sentence of the utterance needs
+
+
+class SilenceTrimmer:
+    """`num_trimmed` is how much of the start was taken, known with the first audio that comes out."""
+
+    def __init__(self, sample_rate_hz: int, lead_s: float = LEAD_S, tail_s: float = TAIL_S) -> None:
+        self._lead = round(lead_s * sample_rate_hz)
+        self._tail = round(tail_s * sample_rate_hz)
+        self._held = np.zeros(0, np.float32)  # silence of which it is not known yet whether speech follows
+        self._begun = False
+        self.num_trimmed = 0
+        self._num_out = 0
+
+    def push(self, audio: Pcm32f) -> Pcm32f:
+        """What is certain to be kept."""
+        audible = np.flatnonzero(np.abs(audio) >= AUDIBLE)
+        held = np.concatenate([self._held, audio])
+        if audible.size == 0:
+            keep = self._lead if not self._begun else None
+            if keep is not None:
+                self.num_trimmed += max(0, held.size - keep)
+                held = held[max(0, held.size - keep) :]
+            self._held = held
+            return self._out(held[:0])
+        if not self._begun:
+            first = int(audible[0]) + self._held.size
+            cut = max(0, first - self._lead)
+            self.num_trimmed += cut
+            self._begun = True
+            end = int(audible[-1]) + 1 + self._held.size
+            self._held = held[end:]
+            return self._out(held[cut:end])
+        end = int(audible[-1]) + 1 + self._held.size
+        self._held = held[end:]
+        return self._out(held[:end])
+
+    def finish(self, at_least: int = 0) -> Pcm32f:
+        """The tail, so long that at least `at_least` samples came out in all, if there are that many."""
+        keep = max(self._tail, at_least - self._num_out)
+        held, self._held = self._held, self._held[:0]
+        return self._out(held[:keep])
+
+    def _out(self, audio: Pcm32f) -> Pcm32f:
+        self._num_out += audio.size
+        return audio
