@@ -53,7 +53,7 @@ class Answering:
         """The caller's whole turn. `spoke`: there is new speech to transcribe. Raises: WireError."""
         self.user_text = self.heard_before
         if spoke:
-            end = self.speculation.end_sample if self.speculation is not None else None
+            end = self.speculation.end_sample if self.speculation is not None else self.stt.position
             text = await self.stt.finalize(end, self._left_s())
             self.user_text = f"{self.heard_before} {text}".strip()
         self.waterfall.mark("stt", time.monotonic())

@@ -24,11 +24,10 @@ DEADLINE_S = 1.0  # no wait for the end of a turn is longer
 
 @dataclass
 class Speculation:
-    """A transcript up to `end_sample` of the recognition stream, and the task that warms the LLM with it."""
+    """Recognition up to `end_sample` of its stream, under way or done, and the task that warms the LLM with its text."""
 
-    text: str
     end_sample: int
-    prefill: asyncio.Task[None] | None
+    prefill: asyncio.Task[None] | None = None
 
 
 class Speculator:
@@ -45,39 +44,36 @@ class Speculator:
         self._llm = llm
         self._history = history
         self._spawn = spawn
-        self._num_pauses = 0
-        self._made: Speculation | None = None
+        self._present: Speculation | None = None
 
     def begin(self, heard_before: str) -> None:
         """The caller pauses; `heard_before` are words of this turn that recognition is done with."""
-        self._spawn(self._recognise(self._num_pauses, heard_before))
+        self._present = Speculation(self._stt.position)
+        self._spawn(self._recognise(self._present, heard_before))
 
     def drop(self) -> None:
-        """The caller goes on, or the turn is over: what was or will be made for this pause is void."""
-        self._num_pauses += 1
-        if self._made is not None and self._made.prefill is not None:
-            self._made.prefill.cancel()
-        self._made = None
+        """The caller goes on: what was or will be made for this pause is void."""
+        dropped = self.take()
+        if dropped is not None and dropped.prefill is not None:
+            dropped.prefill.cancel()
 
     def take(self) -> Speculation | None:
-        """The speculation for the present pause, if it is there; the caller of this owns it from here."""
-        made, self._made = self._made, None
-        self._num_pauses += 1
-        return made
+        """The turn has ended in this pause: its speculation, if one was begun."""
+        taken, self._present = self._present, None
+        return taken
 
     def warm(self, user_text: str = "") -> asyncio.Task[None]:
         """Have the worker compute the KV of the conversation so far. Only time is lost when it fails."""
         return self._spawn(self._prefill(self._history.prompt(user_text)))
 
-    async def _recognise(self, pause: int, heard_before: str) -> None:
+    async def _recognise(self, speculation: Speculation, heard_before: str) -> None:
         try:
-            text, end_sample = await self._stt.speculate(DEADLINE_S)
+            text = await self._stt.speculate(speculation.end_sample, DEADLINE_S)
         except WireError as error:
             logger.debug("call %s: no speculation: %s", self._call, error)
             return
-        if pause == self._num_pauses:
-            words = f"{heard_before} {text}".strip()
-            self._made = Speculation(text, end_sample, self.warm(words) if words else None)
+        if speculation is self._present and (words := f"{heard_before} {text}".strip()):
+            speculation.prefill = self.warm(words)
 
     async def _prefill(self, messages: list[Message]) -> None:
         try:

@@ -39,18 +39,18 @@ class SttClient:
         await self.link.send(pcm.astype("<i2", copy=False).tobytes())
         self._num_sent += pcm.size
 
-    async def speculate(self, deadline_s: float) -> tuple[str, int]:
-        """Text of the audio so far, and its end for `finalize`. Raises: WireError."""
-        end = self._num_sent
-        return await self._ask(listen.Speculate, end, deadline_s), end
+    @property
+    def position(self) -> int:
+        """Samples sent so far: the `end_sample` of what is asked now."""
+        return self._num_sent
 
-    async def finalize(self, end_sample: int | None, deadline_s: float) -> str:
-        """Text up to `end_sample`, default all; that audio is done with, and so is what came after it.
+    async def speculate(self, end_sample: int, deadline_s: float) -> str:
+        """Text up to `end_sample`, which may then be finalized at no cost. Raises: WireError."""
+        return await self._ask(listen.Speculate, end_sample, deadline_s)
 
-        Raises: WireError.
-        """
-        end = self._num_sent if end_sample is None else end_sample
-        return await self._ask(listen.Finalize, end, deadline_s)
+    async def finalize(self, end_sample: int, deadline_s: float) -> str:
+        """Text up to `end_sample`; that audio is done with. Raises: WireError."""
+        return await self._ask(listen.Finalize, end_sample, deadline_s)
 
     async def discard(self) -> None:
         """Forget the audio so far. Raises: Unavailable."""
