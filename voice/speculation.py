@@ -24,7 +24,7 @@ DEADLINE_S = 1.0  # no wait for the end of a turn is longer
 
 @dataclass
 class Speculation:
-    """Recognition up to `end_sample` of its stream, under way or done, and the task that warms the LLM with its text."""
+    """Recognition up to `end_sample` of its stream, under way or done, and the task that warms the LLM with it."""
 
     end_sample: int
     prefill: asyncio.Task[None] | None = None
