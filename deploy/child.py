@@ -32,7 +32,7 @@ class Spec:
 class Child:
     def __init__(self, process: asyncio.subprocess.Process, log_path: Path, log_start_bytes: int) -> None:
         self._process = process
-        self._log_path = log_path
+        self.log_path = log_path
         self._log_start_bytes = log_start_bytes
         self.started_s = time.monotonic()
 
@@ -79,7 +79,7 @@ class Child:
 
     def log_tail(self) -> tuple[str, ...]:
         """Last lines of what this run has written."""
-        with self._log_path.open("rb") as log:
+        with self.log_path.open("rb") as log:
             end = log.seek(0, os.SEEK_END)
             log.seek(max(self._log_start_bytes, end - TAIL_BYTES))
             lines = log.read().decode(errors="replace").splitlines()

@@ -133,7 +133,8 @@ class Supervisor:
         del self._children[spec.name]  # its pid may belong to somebody else from now on
         verdict = self._restarts.ended(spec.name, time.monotonic())
         if isinstance(verdict, GiveUp):
-            raise _given_up(spec.name, how, verdict, child.log_tail())
+            times = f", {verdict.num_crashes} times in a row: given up" if verdict.was_ready else " before it was ready"
+            raise StartError(f"{spec.name} {how}{times}", f"all of its log: {child.log_path}", child.log_tail())
         logger.warning("%s %s; starting it again in %.1f s", spec.name, how, verdict.wait_s)
         if verdict.is_crash_loop:
             logger.error("%s crashes again and again (%d times); its log says:", spec.name, verdict.num_crashes)
@@ -159,9 +160,8 @@ class Supervisor:
                 self._changed.set()
                 logger.info("%s: ready after %.1f s (pid %d)", spec.name, now - child.started_s, child.pid)
             elif not is_ready and now - child.started_s > self._start_timeout_s:
-                raise StartError(
-                    f"{spec.name} is not ready after {self._start_timeout_s:.0f} s", log_tail=child.log_tail()
-                )
+                problem = f"{spec.name} is not ready after {self._start_timeout_s:.0f} s"
+                raise StartError(problem, f"all of its log: {child.log_path}", child.log_tail())
             elif is_ready and now - answered_s > HUNG_S:
                 logger.error("%s has not answered for %.0f s: killing it", spec.name, HUNG_S)
                 child.kill()
@@ -212,12 +212,6 @@ def reachable_host(host: str) -> str:
     """Where a client on this machine reaches a server bound to `host`, as it stands in a URL."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{host}]" if ":" in host else host
-
-
-def _given_up(name: str, how: str, verdict: GiveUp, log_tail: tuple[str, ...]) -> StartError:
-    if verdict.was_ready:
-        return StartError(f"{name} {how}, {verdict.num_crashes} times in a row: given up", log_tail=log_tail)
-    return StartError(f"{name} {how} before it was ready", log_tail=log_tail)
 
 
 def _first(group: BaseExceptionGroup[StartError]) -> StartError:

@@ -49,13 +49,22 @@ class Puller:
 
         Raises: FetchError; ConfigError when the chosen source does not provide a model.
         """
-        with self.store.lock():
-            wanted = [model for model in models if self.store.state(model) != "present"]
-            if wanted:
-                self.store.require_space(self._need_bytes(wanted))
-            for model in wanted:
-                self._pull_one(model)
+        wanted = self._lacking(models)
+        if not wanted:
+            return []  # also where the cache may only be read
+        try:
+            with self.store.lock():
+                wanted = self._lacking(wanted)  # another process may have been faster
+                if wanted:
+                    self.store.require_space(self._need_bytes(wanted))
+                for model in wanted:
+                    self._pull_one(model)
+        except OSError as error:
+            raise FetchError(f"cannot write to {self.store.root}: {error}", "OFFHOOK_CACHE chooses another") from None
         return wanted
+
+    def _lacking(self, models: Sequence[Model]) -> list[Model]:
+        return [model for model in models if self.store.state(model) != "present"]
 
     def _need_bytes(self, models: Sequence[Model]) -> int:
         """Models are fetched one after the other, so their wheels never lie side by side."""

