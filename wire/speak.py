@@ -1,7 +1,8 @@
 """Messages of `WS /v1/speak`, streaming synthesis. Binary messages from the server are `wire.pcm.pack_utterance`.
 
 Text of an utterance comes in deltas. What was received is spoken at `flush`, at `end`, and at sentence ends;
-utterances of a connection are spoken in the order of their first text.
+utterances of a connection are spoken in the order of their first text. A new utterance has a higher id than all
+before it on its connection.
 
     client                          server
     hello                    ->
@@ -109,6 +110,7 @@ class Error:
     code: str
     message: str
     utterance: int | None = None
+    retry_after_ms: int | None = None  # of code `overloaded`
 
 
 ClientMessage: TypeAlias = Hello | Text | Flush | End | Cancel

@@ -12,7 +12,7 @@ from wire.pcm import Pcm32f
 
 AUDIBLE = 0.02  # of full scale, -34 dBFS; the voice's own noise between words stays below 0.01
 LEAD_S = 0.010  # kept before the first audible sample: a plosive must not start with a click
-TAIL_S = 0.120  # kept after the last one: the pause that the next sentence of the utterance needs
+TAIL_S = 0.200  # kept after the last one: the pause between two sentences of an utterance
 
 
 class SilenceTrimmer:

@@ -1,0 +1,87 @@
+"""The voice's face to the network: `WS /v1/speak`, and OpenAI's speech endpoint."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+from fastapi import FastAPI, Request, Response, WebSocket
+
+from tts_engine import metrics, session
+from tts_engine.api import Synthesis, read_speech_request, respond
+from tts_engine.config import TtsConfig
+from tts_engine.engine import Engine
+from wire import speak
+from wire.errors import Overloaded, WireError
+from wire.service import Lifecycle, create_app
+from wire.sockets import Disconnected, Socket
+
+logger = logging.getLogger(__name__)
+
+FULL_RETRY_S = 1.0  # when all connections are taken: they are calls, and end in their own time
+
+
+def build(config: TtsConfig, engine: Engine, lifecycle: Lifecycle) -> FastAPI:
+    models = tuple(dict.fromkeys(voice.model for voice in config.voices))
+    num_connections = 0
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        engine.start()
+        try:
+            yield
+        finally:
+            engine.close()
+
+    @contextmanager
+    def place() -> Iterator[None]:
+        """One connection or request. Raises: Overloaded, Unavailable."""
+        nonlocal num_connections
+        if num_connections >= config.max_connections:
+            raise Overloaded(f"all {config.max_connections} connections are taken", retry_after_s=FULL_RETRY_S)
+        with lifecycle.unit(), metrics.CONNECTIONS.track_inprogress():
+            num_connections += 1
+            try:
+                yield
+            finally:
+                num_connections -= 1
+
+    def details() -> Mapping[str, object]:
+        return {"voices": list(engine.voices), "connections": num_connections, "waiting": engine.num_waiting}
+
+    app = create_app(lifecycle, config.edge, details=details, lifespan=lifespan)
+
+    @app.websocket("/v1/speak")
+    async def speak_socket(websocket: WebSocket) -> None:
+        socket: Socket[speak.ClientMessage] = Socket(websocket, speak.CLIENT_MESSAGES, speak.Error)
+        await socket.accept()
+        try:
+            with place():
+                await session.serve(socket, engine)
+        except Disconnected as gone:
+            logger.debug("x speak: %s", gone)
+        except WireError as error:
+            await socket.fail(error)
+
+    @app.post("/v1/audio/speech")
+    async def speech(request: Request) -> Response:
+        asked = await read_speech_request(request)
+        synthesis = Synthesis(engine, asked, models, place)
+        await synthesis.begin(request, config.http_first_audio_s)
+        return await respond(synthesis, asked, engine.sample_rate_hz)
+
+    @app.get("/v1/models")
+    async def list_models() -> Mapping[str, object]:
+        data = [{"id": model, "object": "model", "created": 0, "owned_by": "offhook"} for model in models]
+        return {"object": "list", "data": data}
+
+    @app.get("/v1/voices")
+    async def list_voices() -> Mapping[str, object]:
+        data = [
+            {"id": v.id, "model": v.model, "language": v.language, "sample_rate_hz": engine.sample_rate_hz}
+            for v in config.voices
+        ]
+        return {"object": "list", "data": data}
+
+    return app
