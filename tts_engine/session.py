@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass, field
 
 from tts_engine import metrics
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 HELLO_TIMEOUT_S = 10.0
 MAX_UTTERANCE_CHARACTERS = 200_000  # three hours of speech; what is not spoken yet waits here
 MAX_ID = 2**32 - 1  # wire.pcm.pack_utterance has four bytes for it
+REMEMBERED_FAILURES = 64  # utterances whose late text is dropped without another error
 MIN_SPEED, MAX_SPEED = 0.5, 2.0
 
 
@@ -85,6 +87,7 @@ class _Session:
         self._manner = manner
         self._open: dict[int, _Spoken] = {}  # by id
         self._by_key: dict[int, _Spoken] = {}
+        self._failed: deque[int] = deque(maxlen=REMEMBERED_FAILURES)
         self._highest_id = -1
 
     async def run(self) -> None:
@@ -123,8 +126,12 @@ class _Session:
             await self._refuse(message.utterance, error)
 
     def _find(self, message: speak.Text | speak.Flush | speak.End) -> _Spoken | None:
-        """None for one that failed or was cancelled: its client may not know yet. Raises: PeerError."""
+        """None for one that failed here: its client may not know yet. Raises: PeerError."""
         number = message.utterance
+        if not 0 <= number <= MAX_ID:
+            raise PeerError(f"an utterance id is 0 to {MAX_ID}, got {number}", code="bad_message")
+        if number in self._failed:
+            return None
         if (spoken := self._open.get(number)) is not None:
             if spoken.ended:
                 raise PeerError(f"utterance {number} has ended", code="utterance_closed")
@@ -136,13 +143,12 @@ class _Session:
         return self._begin(message)
 
     def _begin(self, message: speak.Text) -> _Spoken:
-        if not 0 <= message.utterance <= MAX_ID:
-            raise PeerError(f"an utterance id is 0 to {MAX_ID}, got {message.utterance}", code="bad_message")
+        self._highest_id = message.utterance
         if len(self._open) >= MAX_OPEN_UTTERANCES:
+            self._failed.append(message.utterance)
             raise PeerError(f"{MAX_OPEN_UTTERANCES} utterances are open", code="too_many_utterances")
         now = time.monotonic()
         spoken = _Spoken(message.utterance, self._line.open(self._manner, None), now)
-        self._highest_id = message.utterance
         self._open[spoken.id] = self._by_key[spoken.key] = spoken
         return spoken
 
@@ -176,8 +182,9 @@ class _Session:
 
     async def _refuse(self, utterance: int, error: PeerError | Overloaded) -> None:
         """The error goes to the client; the utterance, if it was open, ends with it."""
-        if (spoken := self._open.get(utterance)) is not None and not spoken.ended:
+        if (spoken := self._open.get(utterance)) is not None:
             self._close(spoken, "refused")
+            self._failed.append(spoken.id)
             self._line.cancel(spoken.key)
         await self._socket.send(_error(error, utterance))
 
@@ -218,6 +225,7 @@ class _Session:
                 await self._socket.send(speak.Done(spoken.id, event.num_samples, 1000 * event.compute_s, ttfa_ms))
             case Failed():
                 self._close(spoken, event.error.code)
+                self._failed.append(spoken.id)
                 await self._socket.send(_error(event.error, spoken.id))
 
     async def _send_audio(self, spoken: _Spoken, event: Audio) -> None:
