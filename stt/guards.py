@@ -32,8 +32,8 @@ UNLIKELY = -1.0  # mean log-probability per token; OpenAI's whisper/transcribe.p
 
 FASTEST_TOKENS_PER_S = 8.0  # digits read fast take 6.7 Whisper tokens per second
 FREE_TOKENS = 4  # of rounding: a short "one, two" may be 4 tokens in half a second
-LONG_LOOP_TOKENS = 30  # nobody says a thing this long six times over, however slowly
-LONG_LOOP_ROUNDS = 6
+LONG_LOOP_TOKENS = 30  # in a row of one to four tokens repeated: "oh, oh, oh", however slowly
+LONG_LOOP_PERIOD = 4  # whole sentences are repeated by recordings and by people who are not understood
 
 
 def audible_span(pcm: Pcm16) -> tuple[int, int] | None:
@@ -77,8 +77,8 @@ def cut_loop(tokens: Sequence[int], audible_s: float, *, ran_out: bool) -> list[
     """`tokens` up to the end of the first round of a loop; all of them when there is none.
 
     People repeat themselves ("no, no, no", "five five five"), so a repetition alone is no loop. It is one when the
-    decoder spent its whole budget on it (`ran_out`), when so many tokens cannot be said in `audible_s`, or when it is
-    far longer than anything anybody says six times.
+    decoder spent its whole budget on it (`ran_out`), when so many tokens cannot be said in `audible_s`, or when one
+    to four tokens fill a line or more.
     """
     too_fast = len(tokens) > FREE_TOKENS + FASTEST_TOKENS_PER_S * audible_s
     ids = np.asarray(tokens)
@@ -93,7 +93,7 @@ def cut_loop(tokens: Sequence[int], audible_s: float, *, ran_out: bool) -> list[
             is_loop = (
                 (ran_out and at_end)
                 or (too_fast and repeated > FREE_TOKENS)
-                or (repeated >= LONG_LOOP_TOKENS and repeated >= LONG_LOOP_ROUNDS * period)
+                or (repeated >= LONG_LOOP_TOKENS and period <= LONG_LOOP_PERIOD)
             )
             if is_loop and repeated > longest:
                 longest, cut = repeated, start + period

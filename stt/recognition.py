@@ -165,8 +165,9 @@ class Models:
 
     def for_language(self, language: str) -> Model:
         """Raises: PeerError when nobody recognises it."""
-        named = next((model for model in self.all if language in model.languages), None)
-        rest = next((model for model in self.all if EVERY_OTHER in model.languages and model.knows(language)), None)
+        knowing = [model for model in self.all if model.knows(language)]
+        named = next((model for model in knowing if language in model.languages), None)
+        rest = next((model for model in knowing if EVERY_OTHER in model.languages), None)
         if (model := named or rest) is None:
             known = ", ".join(sorted({language for model in self.all for language in model.languages}))
             raise PeerError(f"no model for language {language!r:.20}; known: {known}", code="unknown_language")

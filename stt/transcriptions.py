@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -57,7 +58,8 @@ class Transcriptions:
             raise Overloaded(f"{MAX_FILES} files are being transcribed", retry_after_s=RETRY_AFTER_S)
         self._num_files += 1
         try:
-            order = await parse(await read_form(request), self._models)
+            async with read_form(request) as form:
+                order = await parse(form, self._models)
             async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
                 pcm = await asyncio.to_thread(decode, order.data)
                 pieces = []
@@ -77,15 +79,23 @@ class Transcriptions:
         return render(order, pieces, pcm.size)
 
 
-async def read_form(request: Request) -> FormData:
-    """Raises: PeerError when the body is no form, or above `MAX_BODY_BYTES`."""
+@asynccontextmanager
+async def read_form(request: Request) -> AsyncIterator[FormData]:
+    """The request's form, whose files are closed afterwards.
+
+    Raises: PeerError when the body is no form, or above `MAX_BODY_BYTES`.
+    """
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise PeerError("send a multipart/form-data body with the field 'file'")
     parser = MultiPartParser(request.headers, _limited(request), max_files=1, max_fields=len(FIELDS))
     try:
-        return await parser.parse()
+        form = await parser.parse()
     except MultiPartException as error:
         raise PeerError(f"not a form: {error.message}", code="bad_form") from None
+    try:
+        yield form
+    finally:
+        await form.close()
 
 
 async def _limited(request: Request) -> AsyncGenerator[bytes, None]:

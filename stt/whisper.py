@@ -10,6 +10,7 @@ Not thread-safe: the thread of an instance owns it.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +62,12 @@ class Whisper:
         try:
             self._model = ctranslate2.models.Whisper(str(folder), device="cpu", compute_type="int8", intra_threads=1)
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-            # The model falls back to guessed heads where the file names none; guessed times are not times.
-            self.can_align = '"alignment_heads"' in (folder / "config.json").read_text()
+            properties = json.loads((folder / "config.json").read_text())
         except Exception as error:  # noqa: BLE001 -- tokenizers raises bare Exception, CTranslate2 RuntimeError
             raise Unavailable(f"cannot load Whisper from {folder}: {error}") from None
+        # CTranslate2 guesses heads where the file names none; guessed times are no times.
+        self.can_align = bool(properties.get("alignment_heads"))
+        self._language_ids = frozenset(properties.get("lang_ids", ()))
         self._mel = FeatureExtractor(feature_size=self._model.n_mels)
         self.is_multilingual = bool(self._model.is_multilingual)
         self._end_of_text = self._token("<|endoftext|>")
@@ -73,7 +76,7 @@ class Whisper:
     def knows(self, language: str) -> bool:
         if not self.is_multilingual:
             return language == "en"
-        return self._tokenizer.token_to_id(f"<|{language}|>") is not None
+        return self._tokenizer.token_to_id(f"<|{language}|>") in self._language_ids
 
     def transcribe(self, pcm: Pcm16, language: str | None, *, with_words: bool = False) -> Transcript:
         """int16, 16 kHz, at most `MAX_PIECE_S`. `language` None: detected, or English for an English model."""
@@ -91,7 +94,9 @@ class Whisper:
         mean_logprob, no_speech_prob = float(result.scores[0]), float(result.no_speech_prob)
         if not guards.has_words(text) or not guards.is_speech(no_speech_prob, mean_logprob, looped=looped):
             text, tokens = "", []
-        times = self._align(view, tokens, language, start, end) if with_words and self.can_align else None
+        times = None
+        if with_words and self.can_align:
+            times = words.tighten(self._align(view, tokens, language, start, end), guards.frame_rms(pcm))
         return Transcript(text.strip(), language, times, mean_logprob, no_speech_prob)
 
     def _view(self, audio: Pcm32f) -> Any:

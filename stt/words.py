@@ -2,7 +2,8 @@
 
 Whisper's tokens are pieces of UTF-8. They join to characters, characters to words: at spaces, or one by one in
 scripts that write without them. The alignment is a path of (token, encoder frame) pairs, found by dynamic time
-warping over the attention of a few heads (Whisper's paper does not describe it; OpenAI's whisper/timing.py does).
+warping over the attention of a few heads (Whisper's paper does not describe it; OpenAI's whisper/timing.py does). It
+gives pauses to the words beside them; `tighten` takes them off again where the audio is quiet.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stt.guards import FRAME_SAMPLES
 
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "yue", "km", "bo"})
+QUIET = 10 ** (-30 / 20)  # of the loudest frame: below it is a pause, or a consonant too soft to matter for times
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -66,6 +71,24 @@ def times(
         earliest = end
         if text.strip():
             result.append(Word(text.strip(), start, end))
+    return tuple(result)
+
+
+def tighten(words: Sequence[Word], level: NDArray[np.float64]) -> tuple[Word, ...]:
+    """`words` without the pauses at their edges; a word that is quiet all over stays as it is.
+
+    `level`: RMS of each 20 ms frame of the audio in which samples are counted.
+    """
+    loud = level > QUIET * level.max(initial=0.0)
+    result = []
+    for word in words:
+        first = word.start_sample // FRAME_SAMPLES
+        frames = np.flatnonzero(loud[first : -(-word.end_sample // FRAME_SAMPLES)])
+        if frames.size:
+            start = max(word.start_sample, (first + int(frames[0])) * FRAME_SAMPLES)
+            end = min(word.end_sample, (first + int(frames[-1]) + 1) * FRAME_SAMPLES)
+            word = Word(word.text, start, end)
+        result.append(word)
     return tuple(result)
 
 
