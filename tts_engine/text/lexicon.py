@@ -50,7 +50,7 @@ _EXTRA = {
     "mm": "ˈʌm",
     "uh": "ˈʌ",
     "huh": "hˈʌ",
-    "th": "θ",
+    "live": "lˈɪv",  # the lexicon's is the adjective; callers say where they live
 }
 
 
@@ -94,8 +94,10 @@ class Lexicon:
 
     def _inflected(self, word: str) -> str | None:
         lower = word.lower()
-        if lower.endswith(("'s", "s'")):
-            stem = self._known(word[:-2] if lower.endswith("'s") else word[:-1])
+        if lower.endswith("s'"):
+            return self._known(word[:-1])
+        if lower.endswith("'s"):
+            stem = self._known(word[:-2])
             return add_s(stem) if stem else None
         if lower.endswith("in'"):
             return self._inflected(word[:-1] + "g")

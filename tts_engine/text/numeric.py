@@ -160,7 +160,7 @@ _HALF = r"(?P<half>[ap])\.?m (?:\.(?=\s*[a-z0-9,;:)]))? (?!\w)"
 RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (
         re.compile(
-            rf"(?P<minus>[-−])?(?P<currency>[$€£¥₩₹])\s?(?P<amount>{_AMOUNT})"
+            rf"(?P<minus>(?<![\w)])[-−])?(?P<currency>[$€£¥₩₹])\s?(?P<amount>{_AMOUNT})"
             r"(?:(?P<letter>k|m|bn|b|t|K|M|B|T)(?!\w)|\s(?P<magnitude>thousand|million|billion|trillion)(?!\w))?"
         ),
         _money,

@@ -114,7 +114,7 @@ def sound(word: str, lexicon: Lexicon) -> str:
     parts = [part for part in word.split("-") if part]
     if len(parts) > 1:
         return " ".join(sound(part, lexicon) for part in parts)
-    return _by_letters(word)
+    return _by_letters(word, lexicon)
 
 
 def _capitals(word: str, lexicon: Lexicon) -> str | None:
@@ -143,10 +143,13 @@ def _spell(capitals: str, lexicon: Lexicon) -> str:
     return " ".join(lexicon.letter(c) or "" for c in capitals)
 
 
-def _by_letters(word: str) -> str:
+def _by_letters(word: str, lexicon: Lexicon) -> str:
     lower = word.lower().strip("'")
     stem, possessive = (lower[:-2], True) if lower.endswith("'s") else (lower, False)
-    sounds = letters.pronounce("".join(c for c in stem if "a" <= c <= "z"))
+    plain = "".join(c for c in stem if "a" <= c <= "z")
+    sounds = letters.pronounce(plain)
+    if not any(c in VOWELS for c in sounds):  # qwrtp
+        sounds = _spell(plain.upper(), lexicon)
     return add_s(sounds) if possessive and sounds else sounds
 
 

@@ -164,6 +164,10 @@ def _symbol(match: re.Match[str], _: list[Token]) -> list[str]:
     return SYMBOLS[match[0]].split()
 
 
+def _to(match: re.Match[str], _: list[Token]) -> list[str]:
+    return ["to"]
+
+
 def _day(match: re.Match[str], tokens: list[Token]) -> list[str] | None:
     """The number behind the name of a month."""
     before = tokens[-1] if tokens else None
@@ -183,10 +187,12 @@ _TITLED = "|".join(("mr", "mrs", "ms", "dr", "vs", "etc"))
 
 _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     *((re.compile(pattern, re.IGNORECASE), _address) for pattern in _ADDRESS_PATTERNS),
-    (re.compile(r"(?:e\.g|i\.e|a\.k\.a)\.?(?!\w)", re.IGNORECASE), _dotted),
+    (re.compile(r"(?:e\.g|i\.e|a\.k\.a|ph\.d)\.?(?!\w)", re.IGNORECASE), _dotted),
     (re.compile(rf"(?<!\w)(?:[A-Za-z]\.)+[A-Za-z](?!\w)(?:{_GOES_ON.pattern})?"), _dotted),
     *numeric.RULES,
+    (re.compile(r"(?<=[0-9])\s?[-–—]\s?(?=[$€£¥₩₹][0-9])"), _to),
     (re.compile(r"[0-9]{1,2}(?!\w)"), _day),
+    (numeric.CODE, numeric.code),
     (numeric.PLAIN, numeric.number),
     (
         re.compile(r"(?P<abbr>mr|mrs|ms|dr|prof|rev|gen|sgt|capt|lt|col|gov|sen|rep|st|no)\.", re.IGNORECASE),
@@ -195,8 +201,7 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(rf"(?P<abbr>[A-Za-z]{{2,6}})(?:{_GOES_ON.pattern}|(?=\.(?!\w)))"), _abbreviation),
     (re.compile(rf"(?:{_TITLED})(?![\w'’.])", re.IGNORECASE | re.ASCII), _title),
     (re.compile(r"[A-Z]{1,3}&[A-Z]{1,3}(?!\w)"), _initials),
-    (numeric.CODE, numeric.code),
+    (re.compile("[" + re.escape("".join(SYMBOLS)) + "]"), _symbol),
     (re.compile(rf"{_LETTER}+(?:['’-]{_LETTER}+)*['’]?(?!\w)|{_LETTER}+"), _word),
     (re.compile(r"#(?=[A-Za-z0-9])"), _hash),
-    (re.compile("[" + re.escape("".join(SYMBOLS)) + "]"), _symbol),
 )

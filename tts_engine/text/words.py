@@ -85,7 +85,7 @@ TITLES = frozenset(
     {"mr", "mrs", "ms", "dr", "prof", "st", "rev", "gen", "sgt", "capt", "lt", "col", "gov", "sen", "rep"}
 )
 
-DOTTED: Mapping[str, str] = {"e.g": "for example", "i.e": "that is", "a.k.a": "also known as", "p.s": "P S"}
+DOTTED: Mapping[str, str] = {"e.g": "for example", "i.e": "that is", "a.k.a": "also known as", "ph.d": "P H D"}
 
 # Behind a number: singular, plural.
 UNITS: Mapping[str, tuple[str, str]] = {

@@ -78,8 +78,6 @@ def _cut(path: Path, blob: bytes) -> dict[str, onnx.ModelProto]:
     prior_noise = graph.only("RandomNormalLike", graph.above([z]) - graph.above([durations]), "the noise of the prior")
     carried = graph.crossing(durations, z, besides=prior_noise)
     ids = [i.name for i in model.graph.input]
-    if len(ids) != 3:
-        raise Unavailable(f"{path}: takes {', '.join(ids)}; a voice of one speaker takes ids, lengths and scales")
     extractor = Extractor(model)
     return {
         "text": extractor.extract_model([*ids, duration_noise], [durations, *carried]),
@@ -94,6 +92,9 @@ class _Graph:
     def __init__(self, path: Path, model: onnx.ModelProto) -> None:
         self.path = path
         self.nodes = list(model.graph.node)  # in an order in which they can run: ONNX demands it
+        if len(model.graph.input) != 3 or len(model.graph.output) != 1:
+            takes = ", ".join(i.name for i in model.graph.input) or "nothing"
+            raise self._unsuitable(f"it takes {takes}; a voice of one speaker takes ids, lengths and scales")
         self.output = model.graph.output[0].name
         self.maker = {output: node for node in self.nodes for output in node.output}
         self._dynamic = {i.name for i in model.graph.input}

@@ -79,7 +79,7 @@ class VitsVoice:
         padded = np.full((1, 2 * len(given) - 1), ids[PAD], np.int64)
         padded[0, ::2] = [ids.get(symbol, ids[PAD]) for symbol in given]
         count = padded.shape[1]
-        rng = np.random.Generator(np.random.Philox(key=[seed % 2**64, index]))
+        rng = np.random.Generator(np.random.Philox(key=np.array([seed % 2**64, index], np.uint64)))
         scales = np.array(
             [self._card.noise_scale, self._card.length_scale / speed, self._card.duration_noise_scale], np.float32
         )

@@ -1,0 +1,168 @@
+"""What written text is said as."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tts_engine.text.tokens import MAX_TOKEN_CHARACTERS, Mark, Said, tokenise
+
+# Any Unicode, but more often what the rules look at.
+ANY_TEXT = st.text(
+    st.sampled_from(list("0123456789.,:;-–/$€%°#@&+*_`[]()<>!?'’ \n\tapmAPMstndrhkKſKDde½²٣한é\u0301"))
+    | st.characters()
+)
+
+TABLE = """
+0|zero
+42|forty two
+100|one hundred
+101|one hundred one
+999|nine hundred ninety nine
+1000|one thousand
+1,001|one thousand one
+12,345|twelve thousand three hundred forty five
+2,500,000,000|two billion five hundred million
+3.14|three point one four
+0.5|zero point five
+.5|point five
+-5|minus five
+007|zero zero seven
+90210|nine zero two one zero
+10000|ten thousand
+1984|nineteen eighty four
+1900|nineteen hundred
+1905|nineteen oh five
+2000|two thousand
+2005|two thousand five
+2024|twenty twenty four
+555-1234|five five five , one two three four
+(555) 123-4567|five five five , one two three , four five six seven
++1 555 123 4567|plus one , five five five , one two three , four five six seven
+1-800-555-0199|one , eight zero zero , five five five , zero one nine nine
++44 20 7946 0958|plus four four , two zero , seven nine four six , zero nine five eight
+1st|first
+2nd|second
+3rd|third
+12th|twelfth
+21st|twenty first
+30th|thirtieth
+100th|one hundredth
+1990s|nineteen nineties
+1/2|one half
+3/4|three quarters
+½ cup|one half cup
+24/7|twenty four seven
+10-15|ten to fifteen
+2019-2020|twenty nineteen to twenty twenty
+50%|fifty percent
+3.5 %|three point five percent
+$1|one dollar
+$3.50|three dollars and fifty cents
+$0.99|ninety nine cents
+$1,234.56|one thousand two hundred thirty four dollars and fifty six cents
+$1.5M|one point five million dollars
+$2 billion|two billion dollars
+$10-$20|ten dollars to twenty dollars
+-$5|minus five dollars
+£1.01|one pound and one penny
+20€|twenty euros
+¥500|five hundred yen
+3:30|three thirty
+3:05|three oh five
+3:00|three o'clock
+15:45|fifteen forty five
+3:30 p.m. today|three thirty P M today
+10 AM|ten A M
+9am to 5pm|nine A M to five P M
+2024-03-05|march fifth , twenty twenty four
+12/25/2023|december twenty fifth , twenty twenty three
+March 5|March fifth
+March 5th, 2024|March fifth , twenty twenty four
+Dec. 3|december third
+5 km|five kilometers
+1 km|one kilometer
+100 mph|one hundred miles per hour
+72°F|seventy two degrees fahrenheit
+-3°C|minus three degrees celsius
+2.5 GB|two point five gigabytes
+5ft|five feet
+5 in the morning|five in the morning
+1.2.3|one point two point three
+Mr. Smith|mister Smith
+Mrs. Jones|missus Jones
+Dr. Lee|doctor Lee
+Dr Lee|doctor Lee
+12 Main St. today|twelve Main street today
+St. Paul|saint Paul
+e.g. this|for example this
+i.e. that|that is that
+pens, etc. and|pens , et cetera and
+No. 5|number five
+No. Five|No . Five
+U.S. firms|U S firms
+Ph.D. student|P H D student
+AT&T|A T and T
+R2D2|R two D two
+MP3|M P three
+COVID-19|COVID nineteen
+AB1234|A B one two three four
+#5|number five
+#sale|hashtag sale
+rock & roll|rock and roll
+me@example.com|me at example dot com
+www.example.com|W W W dot example dot com
+https://example.com/help|example dot com slash help
+example.com.|example dot com .
+1+2=3|one plus two equals three
+**bold** _it_ `code`|bold it code
+# Title|Title
+- item|item
+[here](http://x.com)|here
+<b>x</b>|x
+hi 😀 there|hi there
+wait... what|wait . . . what
+well—yes|well , yes
+don’t|don't
+A plan|a plan
+Section A|Section A
+and/or|and or
+"""
+
+
+def said(text: str) -> str:
+    return " ".join(" ".join(token.words) if isinstance(token, Said) else token.mark for token in tokenise(text))
+
+
+@pytest.mark.parametrize(("text", "expected"), [row.split("|") for row in TABLE.strip().splitlines()])
+def test_said_as(text: str, expected: str):
+    assert said(text) == expected
+
+
+@given(ANY_TEXT)
+def test_any_text_gives_ordered_tokens_within_it(text: str):
+    at = 0
+    for token in tokenise(text):
+        assert token.start >= at
+        at = token.start
+        if isinstance(token, Said):
+            assert token.start < token.end <= len(text)
+            assert token.end - token.start <= MAX_TOKEN_CHARACTERS
+            assert token.words
+            assert all(token.words)
+            at = token.end
+        else:
+            assert token.mark in ",;:.!?"
+
+
+def test_a_word_keeps_its_characters():
+    text = "At 3:30 p.m. call (555) 123-4567, please."
+
+    spans = [text[t.start : t.end] for t in tokenise(text) if isinstance(t, Said)]
+    assert spans == ["At", "3:30 p.m.", "call", "(555) 123-4567", "please"]
+
+
+def test_a_sentence_end_behind_an_abbreviation_is_heard():
+    assert tokenise("See you at 3 p.m.")[-1] == Mark(".", 16)
+    assert tokenise("He works for Acme Inc.")[-1] == Mark(".", 21)
