@@ -1,0 +1,51 @@
+"""`offhook up`: weights, ports, processes, in this order, each with a clear end when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from pathlib import Path
+
+from deploy.ports import require_free
+from deploy.profile import Profile, specs
+from deploy.supervisor import Stop, Supervisor, reachable_host
+
+logger = logging.getLogger(__name__)
+
+
+def up(profile: Profile, path: Path, logs: Path) -> None:
+    """Run until a signal; everything has ended when it returns.
+
+    Raises: StartError.
+    """
+    require_free((name, edge.host, edge.port) for name, _, edge in profile.edges)
+    started_s = time.monotonic()
+    logger.info("logs: %s", logs)
+    if sys.platform != "linux":
+        logger.warning("not Linux: should this process be killed with SIGKILL, those it started live on")
+
+    def announce() -> None:
+        logger.info("ready after %.1f s; Ctrl-C ends it", time.monotonic() - started_s)
+        sys.stdout.write(address_line(profile) + "\n")
+        sys.stdout.flush()
+
+    asyncio.run(_supervise(Supervisor(specs(profile, path), logs, on_ready=announce)))
+    logger.info("everything has ended")
+
+
+async def _supervise(supervisor: Supervisor) -> None:
+    stop = Stop()
+    with stop.on_signals():
+        await supervisor.run(stop)
+
+
+def address_line(profile: Profile) -> str:
+    """The one line for stdout: where calls are taken, and how to make one."""
+    if profile.voice is None:
+        _, _, edge = profile.edges[0]
+        return f"http://{reachable_host(edge.host)}:{edge.port}"
+    edge = profile.voice.edge
+    url = f"ws://{reachable_host(edge.host)}:{edge.port}/v1/calls"
+    return f"{url}   call it: offhook call --wav FILE --url {url}"

