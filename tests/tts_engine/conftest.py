@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stt.whisper import Whisper
 from tts_engine.config import TtsConfig, VoiceConfig
 from tts_engine.engine import Engine
 from tts_engine.speaking import Speaker
@@ -33,6 +34,11 @@ def voice() -> VitsVoice:
 @pytest.fixture(scope="session")
 def speaker(voice: VitsVoice, lexicon: Lexicon) -> Speaker:
     return Speaker(voice, lexicon)
+
+
+@pytest.fixture(scope="session")
+def recogniser() -> Whisper:
+    return Whisper(model_dir("whisper-tiny.en"))
 
 
 @pytest.fixture
