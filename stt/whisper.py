@@ -56,9 +56,13 @@ class Transcript:
 
 
 class Whisper:
-    """Raises: Unavailable when `folder` holds no readable model."""
+    """`min_window_s` 30 is the stock window, for comparison.
 
-    def __init__(self, folder: Path) -> None:
+    Raises: Unavailable when `folder` holds no readable model.
+    """
+
+    def __init__(self, folder: Path, *, min_window_s: int = MIN_WINDOW_S) -> None:
+        self._min_window_s = min_window_s
         try:
             self._model = ctranslate2.models.Whisper(str(folder), device="cpu", compute_type="int8", intra_threads=1)
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -102,7 +106,7 @@ class Whisper:
     def _view(self, audio: Pcm32f) -> Any:
         """What the decoder attends to: encoder output of the audio, filled up with that of silence."""
         seconds = audio.size / SAMPLE_RATE_HZ
-        window_s = min(VIEW_S, max(MIN_WINDOW_S, math.ceil(seconds) + TRAILING_SILENCE_S))
+        window_s = min(VIEW_S, max(self._min_window_s, math.ceil(seconds) + TRAILING_SILENCE_S))
         encoded = self._encode(audio, window_s)
         wanted = DECODER_VIEW_S * FRAMES_PER_S
         if encoded.shape[1] < wanted:
