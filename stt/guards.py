@@ -24,8 +24,8 @@ FLOOR_RMS = 32768 * 10 ** (-66 / 20)
 MARGIN_SAMPLES = round(0.3 * SAMPLE_RATE_HZ)  # kept around audible audio: soft onsets and releases lie below the floor
 
 # bench/stt_cpu.py, tiny.en and base: clips, also 40 dB down, through a telephone or at 0 dB SNR, have at most 0.43;
-# 416 noises and tones at least 0.58, and those that yield words 0.90, or a likelihood below -1.5. In between lies speech
-# after seconds of silence: up to 0.84, but likely words.
+# 416 noises and tones at least 0.58, and those that yield words 0.90, or a likelihood below -1.5. In between lies
+# speech after seconds of silence: up to 0.84, but likely words.
 NO_SPEECH = 0.88
 NO_SPEECH_IF_UNLIKELY = 0.5
 UNLIKELY = -1.0  # mean log-probability per token; OpenAI's whisper/transcribe.py uses the same threshold
