@@ -117,13 +117,9 @@ class Synthesis:
             case Audio() as audio:
                 self._line.sent()
                 return audio.chunk.pcm
-            case Finished() as finished:
-                metrics.UTTERANCES.labels("done").inc()
-                if finished.num_samples:
-                    metrics.RTF.observe(finished.compute_s * self._engine.sample_rate_hz / finished.num_samples)
+            case Finished():
                 return None
             case Failed() as failed:
-                metrics.UTTERANCES.labels(failed.error.code).inc()
                 raise failed.error
 
 

@@ -22,7 +22,7 @@ from tts_engine import metrics
 from tts_engine.scheduler import MAX_UNSENT_CHUNKS, Schedule, Step, Utterance
 from tts_engine.segmenter import Unit
 from tts_engine.speaking import Chunk, Speaker
-from wire.errors import DeadlineExceeded, Unavailable, WireError
+from wire.errors import DeadlineExceeded, Overloaded, Unavailable, WireError
 
 logger = logging.getLogger(__name__)
 
@@ -167,13 +167,19 @@ class Engine:
         error = DeadlineExceeded(f"no audio in time, {waited_s:.3f} s after the first text")
         self._finish(utterance, Failed(utterance.key, error))
 
-    def _finish(self, utterance: Utterance, event: Event) -> None:
+    def _finish(self, utterance: Utterance, event: Finished | Failed) -> None:
         self._post(utterance, event)
-        self._forget(utterance.key)
+        if isinstance(event, Failed):
+            self._forget(utterance.key, event.error.code)
+            return
+        self._forget(utterance.key, "done")
+        if event.num_samples:
+            metrics.RTF.observe(event.compute_s * self.sample_rate_hz / event.num_samples)
 
-    def _forget(self, key: int) -> None:
-        self._manners.pop(key, None)
+    def _forget(self, key: int, outcome: str) -> None:
+        del self._manners[key]
         self._under_way.pop(key, None)
+        metrics.UTTERANCES.labels(outcome).inc()
 
     def _post(self, utterance: Utterance, event: Event) -> None:
         if (line := self._lines.get(utterance.connection)) is not None:
@@ -194,17 +200,26 @@ class Engine:
             change(self._schedule)
             self._changed.notify()
 
+    def _add(self, key: int, unit: Unit) -> None:
+        with self._changed:
+            try:
+                self._schedule.add(key, unit)
+            except Overloaded as error:
+                self._forget(key, error.code)
+                raise
+            self._changed.notify()
+
     def _cancel(self, key: int) -> None:
         with self._changed:
-            self._schedule.remove(key)
-            self._forget(key)
+            if self._schedule.remove(key) is not None:
+                self._forget(key, "cancelled")
             self._changed.notify()
 
     def _close_line(self, line: Line) -> None:
         with self._changed:
             del self._lines[line.number]
             for utterance in self._schedule.disconnect(line.number):
-                self._forget(utterance.key)
+                self._forget(utterance.key, "abandoned")
             self._changed.notify()
 
 
@@ -227,8 +242,8 @@ class Line:
         self._engine._change(lambda schedule: schedule.set_deadline(key, deadline_s))
 
     def add(self, key: int, unit: Unit) -> None:
-        """Raises: Overloaded."""
-        self._engine._change(lambda schedule: schedule.add(key, unit))
+        """Raises: Overloaded; then the utterance is over."""
+        self._engine._add(key, unit)
 
     def end(self, key: int) -> None:
         self._engine._change(lambda schedule: schedule.end(key))
@@ -242,5 +257,5 @@ class Line:
         self._engine._change(lambda schedule: schedule.sent(self.number))
 
     def close(self) -> None:
-        """Cancels everything."""
+        """Abandons everything."""
         self._engine._close_line(self)

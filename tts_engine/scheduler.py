@@ -23,8 +23,8 @@ from wire.errors import Overloaded
 MAX_UNSENT_CHUNKS = 8  # 3.5 s of audio: hides the scheduler from the client, and is all that one client can hold here
 ASSUMED_DEADLINE_S = 1.0  # orders utterances that came without a deadline among those with one
 # Where the prediction starts before anything was measured: bench/tts_cpu.py, one core.
-_FIRST_ENCODE_S_PER_CHARACTER = 0.0006
-_FIRST_DECODE_S = 0.012
+_FIRST_ENCODE_S_PER_CHARACTER = 0.0005
+_FIRST_DECODE_S = 0.025
 _LEARNING_RATE = 0.1  # of the running means
 
 
@@ -87,13 +87,14 @@ class Schedule:
     def add(self, key: int, unit: Unit) -> None:
         """Without effect on an utterance that has left the schedule.
 
-        Raises: Overloaded when this would be one utterance too many to wait; it stays without the unit.
+        Raises: Overloaded when this would be one utterance too many to wait; it leaves the schedule.
         """
         if (utterance := self._utterances.get(key)) is None:
             return
         assert not utterance.ended
         starts_waiting = utterance.first_audio_s is None and not utterance.has_work
         if starts_waiting and (waiting := self.num_waiting) >= self._max_waiting:
+            del self._utterances[key]
             first_s = self._decode_s + self._encode_s_per_character * len(unit.text)
             raise Overloaded(f"{waiting} utterances wait for the voice", retry_after_s=waiting * first_s)
         utterance.units.append(unit)

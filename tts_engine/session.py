@@ -12,6 +12,7 @@ import logging
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from tts_engine import metrics
 from tts_engine.engine import MAX_OPEN_UTTERANCES, Audio, Engine, Event, Failed, Finished, Line, Manner
@@ -48,7 +49,7 @@ async def serve(socket: Socket[speak.ClientMessage], engine: Engine) -> None:
     """Until the client leaves. Raises: PeerError, Unavailable, Disconnected."""
     manner = await _greet(socket, engine)
     line = engine.line()
-    session = _Session(socket, line, manner, engine.sample_rate_hz)
+    session = _Session(socket, line, manner)
     try:
         await session.run()
     finally:
@@ -80,8 +81,7 @@ def manner_of(engine: Engine, voice: str | None, speed: float, seed: int = 0) ->
 
 
 class _Session:
-    def __init__(self, socket: Socket[speak.ClientMessage], line: Line, manner: Manner, sample_rate_hz: int) -> None:
-        self._sample_rate_hz = sample_rate_hz
+    def __init__(self, socket: Socket[speak.ClientMessage], line: Line, manner: Manner) -> None:
         self._socket = socket
         self._line = line
         self._manner = manner
@@ -90,15 +90,18 @@ class _Session:
         self._failed: deque[int] = deque(maxlen=REMEMBERED_FAILURES)
         self._highest_id = -1
 
-    async def run(self) -> None:
+    async def run(self) -> NoReturn:
+        """Raises: what ended it, Disconnected or PeerError."""
+        ended: BaseException
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._send())
                 tasks.create_task(self._receive())
         except* Disconnected as gone:
-            raise gone.exceptions[0] from None
+            ended = gone.exceptions[0]
         except* WireError as group:
-            raise group.exceptions[0] from None
+            ended = group.exceptions[0]
+        raise ended
 
     # Towards the engine.
 
@@ -183,7 +186,7 @@ class _Session:
     async def _refuse(self, utterance: int, error: PeerError | Overloaded) -> None:
         """The error goes to the client; the utterance, if it was open, ends with it."""
         if (spoken := self._open.get(utterance)) is not None:
-            self._close(spoken, "refused")
+            self._close(spoken)
             self._failed.append(spoken.id)
             self._line.cancel(spoken.key)
         await self._socket.send(_error(error, utterance))
@@ -195,13 +198,12 @@ class _Session:
             await self._socket.send(_error(error, utterance))
             return
         if (spoken := self._open.get(utterance)) is not None:
-            self._close(spoken, "cancelled")
+            self._close(spoken)
             self._line.cancel(spoken.key)
         await self._socket.send(speak.Cancelled(utterance))
 
-    def _close(self, spoken: _Spoken, outcome: str) -> None:
+    def _close(self, spoken: _Spoken) -> None:
         del self._open[spoken.id], self._by_key[spoken.key]
-        metrics.UTTERANCES.labels(outcome).inc()
 
     # Towards the client.
 
@@ -218,13 +220,11 @@ class _Session:
             case Audio():
                 await self._send_audio(spoken, event)
             case Finished():
-                self._close(spoken, "done")
-                if event.num_samples:
-                    metrics.RTF.observe(event.compute_s * self._sample_rate_hz / event.num_samples)
+                self._close(spoken)
                 ttfa_ms = None if spoken.ttfa_s is None else 1000 * spoken.ttfa_s
                 await self._socket.send(speak.Done(spoken.id, event.num_samples, 1000 * event.compute_s, ttfa_ms))
             case Failed():
-                self._close(spoken, event.error.code)
+                self._close(spoken)
                 self._failed.append(spoken.id)
                 await self._socket.send(_error(event.error, spoken.id))
 

@@ -104,7 +104,7 @@ def test_one_too_many_is_refused_and_told_when_to_come_back():
         work.add(3, UNIT)
     assert refused.value.retry_after_s > 0
     to_first_audio(work, 1, 0.0, 10)
-    work.add(3, UNIT)
+    opened(work, 4)
 
 
 def test_what_cannot_come_in_time_fails_before_the_work():
@@ -188,6 +188,8 @@ class AnySequence(RuleBasedStateMachine):
             self.work.add(key, UNIT)
         except Overloaded:
             assert self.work.num_waiting == self.MAX_WAITING
+            del self.open[key]
+            self.gone.add(key)
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), how=st.sampled_from(["end", "cancel"]))

@@ -1,14 +1,15 @@
-"""Cuts a VITS graph, exported as one ONNX file, into three that can be run and streamed by themselves.
+"""Cuts a VITS graph, exported as one ONNX file, into four that can be run and streamed by themselves.
 
     text     (ids, lengths, scales, duration noise)   -> (durations, carried ...)
-    flow     (durations, carried ..., prior noise)    -> (z,)
+    prior    (durations, carried ..., prior noise)    -> (z_p, masks ...)
+    flow     (z_p, masks ...)                         -> (z,)
     decoder  (z,)                                     -> (audio,)
 
 The first cut is at the frames per phoneme, `w_ceil = ceil(exp(logw) * mask * length_scale)` (VITS, arXiv:2106.06103,
 2.2.2; `SynthesizerTrn.infer` of the reference code): whoever runs the graph then knows when each phoneme sounds, and
 how much prior noise the rest needs. Noise comes in from outside, where the exported graph draws its own without a
-seed, so audio can be had again. The second cut is at z, before the HiFi-GAN decoder, which is convolutional, so it
-can be run in chunks.
+seed, so audio can be had again. The others are around the flow: it and the HiFi-GAN decoder behind it are
+convolutional, so both can be run in chunks, and the first audio does not wait for the last word.
 
 Tensors are found by their place in the graph, never by name. What the phonemes mean is not known here.
 """
@@ -29,19 +30,20 @@ from onnx.utils import Extractor
 
 from wire.errors import Unavailable
 
-LAYOUT = 1  # raised when the parts below change, so that older derived files are not taken for them
+LAYOUT = 2  # raised when the parts below change, so that older derived files are not taken for them
 _KEY_DIGITS = 16  # hexadecimal digits of the source's SHA-256 that name the folder
 
 
 @dataclass(frozen=True)
 class Parts:
     text: Path
+    prior: Path
     flow: Path
     decoder: Path
 
 
 def split(model: Path, derived: Path) -> Parts:
-    """The three graphs of `model`, made in `derived` unless they are there. Raises: Unavailable."""
+    """The graphs of `model`, made in `derived` unless they are there. Raises: Unavailable."""
     try:
         blob = model.read_bytes()
     except OSError as error:
@@ -49,11 +51,11 @@ def split(model: Path, derived: Path) -> Parts:
     folder = derived / f"vits-{LAYOUT}-{hashlib.sha256(blob).hexdigest()[:_KEY_DIGITS]}"
     if not folder.is_dir():
         _write(folder, _cut(model, blob))
-    return Parts(*(folder / f"{name}.onnx" for name in ("text", "flow", "decoder")))
+    return Parts(*(folder / f"{name}.onnx" for name in ("text", "prior", "flow", "decoder")))
 
 
 def _write(folder: Path, models: dict[str, onnx.ModelProto]) -> None:
-    """All three or nothing: written beside `folder`, then renamed."""
+    """All or nothing: written beside `folder`, then renamed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
@@ -76,12 +78,15 @@ def _cut(path: Path, blob: bytes) -> dict[str, onnx.ModelProto]:
     durations = graph.only("Ceil", graph.above([z]), "the frames per phoneme")
     duration_noise = graph.only("RandomNormalLike", graph.above([durations]), "the noise of the durations")
     prior_noise = graph.only("RandomNormalLike", graph.above([z]) - graph.above([durations]), "the noise of the prior")
-    carried = graph.crossing(durations, z, besides=prior_noise)
+    z_p = graph.sum_with(prior_noise)
+    carried = graph.crossing(durations, z_p, besides=prior_noise)
+    masks = graph.crossing(z_p, z)
     ids = [i.name for i in model.graph.input]
     extractor = Extractor(model)
     return {
         "text": extractor.extract_model([*ids, duration_noise], [durations, *carried]),
-        "flow": extractor.extract_model([durations, *carried, prior_noise], [z]),
+        "prior": extractor.extract_model([durations, *carried, prior_noise], [z_p, *masks]),
+        "flow": extractor.extract_model([z_p, *masks], [z]),
         "decoder": extractor.extract_model([z], [model.graph.output[0].name]),
     }
 
@@ -145,9 +150,20 @@ class _Graph:
             raise self._unsuitable(f"the decoder also takes {', '.join(sorted(leaks))}")
         return z
 
-    def crossing(self, durations: str, z: str, besides: str) -> list[str]:
-        """What the flow takes from the text encoder besides the durations."""
-        leaks = self._edges_into(self.below(durations), self.above([z]))
+    def sum_with(self, noise: str) -> str:
+        """z_p, the sum of mean and scaled noise: where the noise, after its factors, is added."""
+        tensor = noise
+        while True:
+            takers = [n for n in self.nodes if tensor in n.input]
+            if len(takers) != 1 or takers[0].op_type not in ("Mul", "Add"):
+                raise self._unsuitable("the noise of the prior is not scaled and added")
+            tensor = str(takers[0].output[0])
+            if takers[0].op_type == "Add":
+                return tensor
+
+    def crossing(self, cut: str, wanted: str, besides: str = "") -> list[str]:
+        """What the making of `wanted` takes from before `cut`, besides `cut` itself."""
+        leaks = self._edges_into(self.below(cut), self.above([wanted]))
         return sorted(leaks - {besides})
 
     def _edges_into(self, part: set[str], wanted: set[str]) -> set[str]:

@@ -28,7 +28,8 @@ def test_the_parts_in_a_row_equal_the_whole_graph_without_noise(tmp_path: Path):
     [expected] = whole.run(None, {"input": ids, "input_lengths": lengths, "scales": scales})
     durations, *carried = Session(parts.text)(ids, lengths, scales, np.zeros((1, 2, ids.shape[1]), np.float32))
     frames = int(durations.sum())
-    [z] = Session(parts.flow)(durations, *carried, np.zeros((1, 192, frames), np.float32))
+    prior = Session(parts.prior)(durations, *carried, np.zeros((1, 192, frames), np.float32))
+    [z] = Session(parts.flow)(*prior)
     [audio] = Session(parts.decoder)(z)
 
     assert z.shape == (1, 192, frames)
