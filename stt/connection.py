@@ -128,7 +128,7 @@ class Connection:
         """
         known = self._stream.speculated(span.end_sample)
         if known is not None and not known.failed:
-            known.promote(priority, deadline_s)
+            known.share(priority, deadline_s)
             return known, True
         return self._submit(span, priority, deadline_s, with_words=self._hello.words), False
 

@@ -1,7 +1,8 @@
 """Recognising audio of any length with one model: pieces to the pool, transcripts joined.
 
 A `Recognition` may have several waiters, each with its own deadline (a speculation that is then finalized); it is
-dropped when the last one has left.
+dropped when the last one has left. They are counted when they announce themselves, not when their task first runs:
+in between another's deadline may pass.
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ class Model:
 
 
 class Recognition:
-    """Made by `Model.submit`."""
+    """Made by `Model.submit` for one waiter; each waiter calls `result` once."""
 
     def __init__(self, pool: Pool[Job, Transcript], tickets: Sequence[Ticket[Job, Transcript]], language: str) -> None:
         self._pool = pool
         self._tickets = tuple(tickets)
         self._language = language
-        self._num_waiters = 0
+        self._num_waiters = 1
 
     @property
     def started(self) -> bool:
@@ -94,7 +95,9 @@ class Recognition:
     def compute_s(self) -> float:
         return sum(ticket.compute_s for ticket in self._tickets)
 
-    def promote(self, priority: Priority, deadline_s: float) -> None:
+    def share(self, priority: Priority, deadline_s: float) -> None:
+        """Announce one more waiter."""
+        self._num_waiters += 1
         for ticket in self._tickets:
             self._pool.promote(ticket, priority, deadline_s)
 
@@ -114,7 +117,7 @@ class Recognition:
 
         Raises: DeadlineExceeded, Overloaded, Unavailable, or what `fail` was called with.
         """
-        self._num_waiters += 1
+        assert self._num_waiters > 0
         try:
             async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
                 pieces = [await asyncio.shield(ticket.outcome) for ticket in self._tickets]

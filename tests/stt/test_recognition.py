@@ -11,7 +11,7 @@ from stt.recognition import Model, Models, join
 from stt.schedule import Priority
 from stt.whisper import Transcript
 from stt.words import Word
-from tests.speech import RATE_HZ, clip, silence, words
+from tests.speech import RATE_HZ, clip, silence, word_errors, words
 from wire.errors import DeadlineExceeded, PeerError
 
 
@@ -65,23 +65,22 @@ async def test_speech_longer_than_the_models_view_loses_nothing(model: Model) ->
 
 @pytest.mark.slow
 async def test_two_waiters_share_one_computation(model: Model) -> None:
-    pcm, _ = clip("hello_world")
+    pcm, text = clip("hello_world")
     recognition = model.submit(pcm, "en", Priority.SPECULATE, soon())
+    recognition.share(Priority.FINAL, soon())
     first, second = await asyncio.gather(recognition.result(soon()), recognition.result(soon()))
-    assert first is not None
-    assert first.text == second.text
+    assert word_errors(text, first.text) == 0
+    assert first == second
 
 
 @pytest.mark.slow
-async def test_an_impatient_waiter_does_not_take_the_result_from_a_patient_one(model: Model) -> None:
-    pcm, _ = clip("quick_brown_fox")
+async def test_an_impatient_waiter_does_not_take_the_result_from_one_who_has_yet_to_wait(model: Model) -> None:
+    pcm, text = clip("quick_brown_fox")
     recognition = model.submit(pcm, "en", Priority.SPECULATE, soon())
-    impatient, patient = await asyncio.gather(
-        recognition.result(soon(0.001)), recognition.result(soon()), return_exceptions=True
-    )
-    assert isinstance(impatient, DeadlineExceeded)
-    assert isinstance(patient, Transcript)
-    assert "fox" in patient.text
+    recognition.share(Priority.FINAL, soon())
+    with pytest.raises(DeadlineExceeded):
+        await recognition.result(soon(0.001))
+    assert word_errors(text, (await recognition.result(soon())).text) == 0
 
 
 @pytest.mark.slow
