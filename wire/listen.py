@@ -14,6 +14,10 @@ One connection recognises utterance after utterance. Samples are counted from th
                              <-     final(id)          the same text without work when `end` was speculated; drops
                                                        the audio up to `end`
     discard(end)             ->                        drops audio, no answer
+
+Every speculate and finalize is answered once, by its result or by an error with its id: `deadline_exceeded`,
+`overloaded` (a finalize refused so keeps the audio), `bad_range`, or `discarded` when the audio was finalized or
+discarded meanwhile. At most 60 s of audio are kept: more without finalize or discard is the error `too_long`.
 """
 
 from __future__ import annotations
