@@ -19,7 +19,7 @@ TAIL_LINES = 12
 
 @dataclass(frozen=True)
 class Spec:
-    """What to run. `addresses` are the (host, port) pairs whose /health must answer; `needs` names other specs."""
+    """What to run. `addresses`: (host, port) pairs whose /health must answer. `needs` names other specs."""
 
     name: str
     command: tuple[str, ...]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deploy.catalogue import Catalogue
 from deploy.child import Spec
-from llm.config import LlmConfig
+from llm.config import LlmConfig, WorkerConfig
 from router.config import RouterConfig
 from stt.config import SttConfig
 from tts_engine.config import TtsConfig
@@ -51,9 +51,15 @@ class Profile:
             found.append(("tts_engine", "tts_engine.edge", self.tts_engine.edge))
         if self.router is not None:
             found.append(("router", "router.edge", self.router.edge))
-        if self.llm is not None:
-            found += [("llm", f"llm.workers[{i}].edge", worker.edge) for i, worker in enumerate(self.llm.workers)]
+        for i, (name, worker) in enumerate(self.llm_workers.items()):
+            found.append((name, f"llm.workers[{i}].edge", worker.edge))
         return tuple(found)
+
+    @property
+    def llm_workers(self) -> dict[str, WorkerConfig]:
+        """A process each: `llm` when it is alone, else `llm-1`, `llm-2` and so on."""
+        workers = self.llm.workers if self.llm is not None else ()
+        return {"llm" if len(workers) == 1 else f"llm-{i}": worker for i, worker in enumerate(workers, 1)}
 
     @property
     def models(self) -> dict[str, str]:
@@ -87,25 +93,34 @@ def read_profile(path: Path, catalogue: Catalogue) -> Profile:
         raise ConfigError(f"{path}: no section in it, so there is nothing to start")
     _check_models(document, profile, catalogue)
     _check_ports(document, profile)
+    _check_workers(document, profile)
     _check_addresses(document, profile)
     return profile
 
 
 def specs(profile: Profile, path: Path) -> list[Spec]:
     """The processes of the profile in `path`, with what each needs before it starts."""
-    names = tuple(dict.fromkeys(name for name, _, _ in profile.edges))
-    needs = {"router": ("llm",), "voice": ("stt", "tts_engine", "router" if "router" in names else "llm")}
-    return [
-        Spec(
-            name=name,
-            command=(sys.executable, "-m", name, "--profile", str(path.resolve())),
-            addresses=tuple((edge.host, edge.port) for owner, _, edge in profile.edges if owner == name),
-            needs=tuple(other for other in needs.get(name, ()) if other in names),
-            environment={"PYTHONUNBUFFERED": "1", **(ONE_BLAS_THREAD if name == "llm" else ONE_THREAD)},
-            drain_timeout_s=max(edge.drain_timeout_s for owner, _, edge in profile.edges if owner == name),
+    names = [name for name, _, _ in profile.edges]
+    workers = profile.llm_workers
+    needs = {
+        "router": tuple(workers),
+        "voice": ("stt", "tts_engine", *(("router",) if "router" in names else tuple(workers))),
+    }
+    found = []
+    for name, _, edge in profile.edges:
+        package, *options = (name,) if name not in workers else ("llm", "--worker", workers[name].id)
+        threads = ONE_BLAS_THREAD if name in workers else ONE_THREAD
+        found.append(
+            Spec(
+                name=name,
+                command=(sys.executable, "-m", package, "--profile", str(path.resolve()), *options),
+                addresses=((edge.host, edge.port),),
+                needs=tuple(other for other in needs.get(name, ()) if other in names),
+                environment={"PYTHONUNBUFFERED": "1", **threads},
+                drain_timeout_s=edge.drain_timeout_s,
+            )
         )
-        for name in names
-    ]
+    return found
 
 
 def _fail(document: Document, where: str, problem: str) -> ConfigError:
@@ -132,6 +147,14 @@ def _check_ports(document: Document, profile: Profile) -> None:
         taken[edge.port] = where
 
 
+def _check_workers(document: Document, profile: Profile) -> None:
+    """`python -m llm --worker ID` finds its part of the profile by the id."""
+    ids = [worker.id for worker in profile.llm_workers.values()]
+    for i, worker_id in enumerate(ids):
+        if worker_id in ids[:i]:
+            raise _fail(document, f"llm.workers[{i}].id", f"another worker has the id '{worker_id}' already")
+
+
 def _check_addresses(document: Document, profile: Profile) -> None:
     """A URL to this machine must lead to the process that is started here for it, and that must have the model."""
     if (voice := profile.voice) is not None:
@@ -143,7 +166,7 @@ def _check_addresses(document: Document, profile: Profile) -> None:
     ids = [model.id for model in profile.router.models]
     if voice is not None and voice.llm_model not in ids:
         raise _fail(document, "voice.llm_model", f"the router has no '{voice.llm_model}'; it has: {', '.join(ids)}")
-    served = {worker.edge.port: worker.id for worker in profile.llm.workers} if profile.llm is not None else {}
+    served = {worker.edge.port: worker.id for worker in profile.llm_workers.values()}
     for i, model in enumerate(profile.router.models):
         for j, worker in enumerate(model.workers):
             where = f"router.models[{i}].workers[{j}].url"
@@ -153,7 +176,8 @@ def _check_addresses(document: Document, profile: Profile) -> None:
 
 
 def _check_url(document: Document, profile: Profile, where: str, url: str, owner: str) -> None:
-    ports = [edge.port for name, _, edge in profile.edges if name == owner]
+    owners = profile.llm_workers if owner == "llm" else (owner,)
+    ports = [edge.port for name, _, edge in profile.edges if name in owners]
     port = _port_here(document, where, url)
     if ports and port != ELSEWHERE and port not in ports:
         raise _fail(document, where, f"leads to port {port}, but {owner} listens on {ports[0]}")

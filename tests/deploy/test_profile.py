@@ -86,6 +86,20 @@ def test_call_server_that_talks_to_the_model_directly_waits_for_it(tmp_path: Pat
     assert needs["voice"] == ("llm",)
 
 
+def test_each_llm_worker_is_a_process(tmp_path: Path) -> None:
+    second = "    - {edge: {port: 8105}, id: other, weights: smollm2-135m-instruct}\n"
+    profile = profile_of(tmp_path, ROUTER + LLM + second)
+    by_name = {spec.name: spec for spec in specs(profile, tmp_path / "profile.yaml")}
+    assert by_name["router"].needs == ("llm-1", "llm-2")
+    assert by_name["llm-2"].command[-2:] == ("--worker", "other")
+    assert by_name["llm-2"].addresses == (("127.0.0.1", 8105),)
+
+
+def test_workers_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    second = "    - {edge: {port: 8105}, id: smollm2-135m-instruct, weights: smollm2-135m-instruct}\n"
+    assert "llm.workers[1].id: another worker has the id" in problem_of(tmp_path, LLM + second)
+
+
 def test_unknown_section_names_line_and_nearest(tmp_path: Path) -> None:
     problem = problem_of(tmp_path, STT + "routr: {}\n")
     assert problem == "profile.yaml:6: routr: unknown key; did you mean 'router'?"
