@@ -239,4 +239,4 @@ class AnySequence(RuleBasedStateMachine):
         assert self.work.num_waiting <= self.MAX_WAITING
 
 
-TestAnySequence = AnySequence.TestCase
+TestAnySequence = pytest.mark.slow(AnySequence.TestCase)

@@ -95,6 +95,7 @@ def test_any_text_gives_words_in_order_and_symbols_in_bounds(lexicon: Lexicon, t
             at, symbol = word.end, word.last
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(text=ANY_TEXT)
 def test_only_symbols_that_the_voice_has_come_out(lexicon: Lexicon, voice: VitsVoice, text: str):
