@@ -1,0 +1,123 @@
+"""From a pulled folder to a model and a tokenizer.
+
+Reading 100,000 strings and dequantising take GGUF's reader five seconds, so the result is kept in the cache as derived
+files, keyed by the source's size and modification time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llm.checkpoint import GgufFile, Shape, Tensors
+from llm.config import WeightFormat
+from llm.linear import FloatLinear, Int8Linear, Linear, quantize_rows
+from llm.model import Layer, Llama
+from llm.tokenizer import Tokenizer, build_tokenizer
+from wire.errors import Unavailable
+from wire.weights import cache_dir, model_dir
+
+logger = logging.getLogger(__name__)
+
+FORMAT = "1"  # of the derived files
+PIECES = {  # merged matrices and the GGUF tensors they are made of, in order
+    "qkv": ("attn_q", "attn_k", "attn_v"),
+    "output": ("attn_output",),
+    "gate_up": ("ffn_gate", "ffn_up"),
+    "down": ("ffn_down",),
+}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    model: Llama
+    tokenizer: Tokenizer
+
+
+def load(weights: str, weight_format: WeightFormat) -> Loaded:
+    """Raises: Unavailable when the weights are missing, unreadable or of an unknown kind."""
+    source = model_dir(weights) / "model.gguf"
+    try:
+        stat = source.stat()
+    except OSError as error:
+        raise Unavailable(f"{source}: {error.strerror}") from None
+    folder = cache_dir() / "derived" / "llm" / f"{weights}-{stat.st_size}-{stat.st_mtime_ns}-{FORMAT}"
+    described, tensors = folder / "model.json", folder / f"{weight_format}.pt"
+    if not (described.is_file() and tensors.is_file()):
+        logger.info("preparing %s as %s; later starts are faster", source, weight_format)
+        _derive(source, weight_format, described, tensors)
+    description = json.loads(described.read_text())
+    state = torch.load(tensors, mmap=True, weights_only=True)
+    shape = Shape(**description["shape"])
+    return Loaded(build_model(shape, state), Tokenizer(**description["tokenizer"]))
+
+
+def _derive(source: Path, weight_format: WeightFormat, described: Path, tensors: Path) -> None:
+    file = GgufFile(source)
+    shape, tokenizer = file.shape(), build_tokenizer(file.vocabulary())
+    description = {"shape": dataclasses.asdict(shape), "tokenizer": tokenizer.description()}
+    described.parent.mkdir(parents=True, exist_ok=True)
+    _write(tensors, lambda path: torch.save(convert(shape, file.tensor, weight_format), path))
+    _write(described, lambda path: path.write_text(json.dumps(description)))
+
+
+def _write(path: Path, write: Any) -> None:
+    """All or nothing: under a temporary name, then renamed."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    os.close(handle)
+    try:
+        write(Path(name))
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def convert(shape: Shape, tensors: Tensors, weight_format: WeightFormat) -> dict[str, torch.Tensor]:
+    """GGUF's tensors merged, in `weight_format`, under our names."""
+    state = {"norm": tensors("output_norm.weight")}
+    embedding = tensors("token_embd.weight")
+    _put(state, "embedding", embedding, weight_format)
+    for index in range(shape.num_layers):
+        for ours, parts in PIECES.items():
+            matrix = torch.cat([tensors(f"blk.{index}.{part}.weight") for part in parts])
+            _put(state, f"{index}.{ours}", matrix, weight_format)
+        state[f"{index}.attention_norm"] = tensors(f"blk.{index}.attn_norm.weight")
+        state[f"{index}.ffn_norm"] = tensors(f"blk.{index}.ffn_norm.weight")
+    return state
+
+
+def _put(state: dict[str, torch.Tensor], name: str, matrix: torch.Tensor, weight_format: WeightFormat) -> None:
+    match weight_format:
+        case "int8":
+            state[name], state[f"{name}.scales"] = quantize_rows(matrix)
+        case "float32":
+            state[name] = matrix
+        case "bfloat16":
+            state[name] = matrix.bfloat16()
+
+
+def build_model(shape: Shape, state: dict[str, torch.Tensor]) -> Llama:
+    def linear(name: str) -> Linear:
+        scales = state.get(f"{name}.scales")
+        return FloatLinear(state[name]) if scales is None else Int8Linear(state[name], scales)
+
+    layers = [
+        Layer(
+            attention_norm=state[f"{i}.attention_norm"],
+            qkv=linear(f"{i}.qkv"),
+            output=linear(f"{i}.output"),
+            ffn_norm=state[f"{i}.ffn_norm"],
+            gate_up=linear(f"{i}.gate_up"),
+            down=linear(f"{i}.down"),
+        )
+        for i in range(shape.num_layers)
+    ]
+    return Llama(shape, state["embedding"], state.get("embedding.scales"), layers, state["norm"], linear("embedding"))
