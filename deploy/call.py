@@ -47,7 +47,7 @@ class Spoken:
     speech: Speech
     sent_s: float | None = None  # the last speech sample left
     answered_s: float | None = None  # the first audible sample of the answer arrived
-    number: int | None = None  # the server's number of the turn
+    numbers: list[int] = field(default_factory=list)  # the server's turns since the file began; the last is its own
     turn: calls.Turn | None = None
     errors: list[str] = field(default_factory=list)
 
@@ -274,8 +274,8 @@ class _Line:
                 self._has_spoken = self._has_spoken or message.state == "speaking"
             case calls.Final():
                 self._finals[message.turn] = message.text
-                if self._current is not None:
-                    self._current.number = message.turn
+                if self._current is not None and message.turn not in self._current.numbers:
+                    self._current.numbers.append(message.turn)
             case calls.Reply():
                 self._replies[message.turn] = self._replies.get(message.turn, "") + message.delta
             case calls.Clear():

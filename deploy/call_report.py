@@ -18,8 +18,18 @@ BUDGET_CELLS = 28
 
 
 @dataclass(frozen=True)
+class Exchange:
+    transcript: str
+    answer: str
+    heard: str
+
+
+@dataclass(frozen=True)
 class TurnReport:
-    """`latency_ms` is measured at the caller, `server_latency_ms` and `stages_ms` are the server's."""
+    """`latency_ms` is measured at the caller, `server_latency_ms` and `stages_ms` are the server's.
+
+    `earlier` holds what the server took for turns of their own before the file's last: pauses answered too early.
+    """
 
     file: str
     outcome: str
@@ -30,6 +40,7 @@ class TurnReport:
     server_latency_ms: float | None
     stages_ms: Mapping[str, float]
     errors: tuple[str, ...]
+    earlier: tuple[Exchange, ...]
 
 
 @dataclass(frozen=True)
@@ -52,27 +63,36 @@ def _turn(spoken: Spoken, heard: Heard) -> TurnReport:
     latency_ms = None
     if spoken.answered_s is not None and spoken.sent_s is not None:
         latency_ms = round(1000 * (spoken.answered_s - spoken.sent_s), 1)
-    number = spoken.turn.turn if spoken.turn is not None else spoken.number or 0
-    turn = heard.turns.get(number)
+    last = spoken.turn.turn if spoken.turn is not None else max(spoken.numbers, default=0)
+    exchange, turn = _exchange(last, heard), heard.turns.get(last)
     return TurnReport(
         file=spoken.speech.name,
         outcome=turn.outcome if turn is not None else "interrupted",
-        transcript=heard.finals.get(number, turn.text if turn is not None else ""),
-        answer=heard.replies.get(number, "").strip(),
-        heard=turn.heard.strip() if turn is not None else "",
+        transcript=exchange.transcript,
+        answer=exchange.answer,
+        heard=exchange.heard,
         latency_ms=latency_ms,
         server_latency_ms=turn.latency_ms if turn is not None else None,
         stages_ms=dict(turn.stages_ms) if turn is not None else {},
         errors=tuple(spoken.errors),
+        earlier=tuple(_exchange(number, heard) for number in spoken.numbers if number < last),
+    )
+
+
+def _exchange(number: int, heard: Heard) -> Exchange:
+    turn = heard.turns.get(number)
+    return Exchange(
+        transcript=heard.finals.get(number, turn.text if turn is not None else ""),
+        answer=heard.replies.get(number, "").strip(),
+        heard=turn.heard.strip() if turn is not None else "",
     )
 
 
 def show(call: CallReport, console: Console) -> None:
     for number, turn in enumerate(call.turns, 1):
         console.print(Text(f"\nturn {number}: {turn.file}, {turn.outcome}", style="bold"))
-        lines = [("caller", turn.transcript), ("answer", turn.answer)]
-        if turn.heard != turn.answer:
-            lines.append(("heard", turn.heard))
+        lines = [line for exchange in turn.earlier for line in _lines(exchange)]
+        lines += _lines(Exchange(turn.transcript, turn.answer, turn.heard))
         lines += [("error", error) for error in turn.errors]
         for label, words in lines:
             console.print(Text.assemble((f"  {label:7} ", "dim"), words or "(nothing)"))
@@ -83,6 +103,11 @@ def show(call: CallReport, console: Console) -> None:
         console.print(Text(f"\n{call.num_slips} audio messages left late: this machine is too busy to measure well"))
     if call.recording is not None:
         console.print(Text(f"\nrecording: {call.recording} (left caller, right agent)"))
+
+
+def _lines(exchange: Exchange) -> list[tuple[str, str]]:
+    lines = [("caller", exchange.transcript), ("answer", exchange.answer)]
+    return lines if exchange.heard == exchange.answer else [*lines, ("heard", exchange.heard)]
 
 
 def waterfall(stages_ms: Mapping[str, float]) -> Table:

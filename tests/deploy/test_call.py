@@ -107,6 +107,17 @@ async def test_barge_in_clears_what_was_not_heard(tmp_path: Path) -> None:
     assert sum(pcm.size for _, pcm in heard.agent_audio) < 24000 * 4
 
 
+async def test_pause_that_was_answered_too_early_is_reported_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "pause.wav"
+    silence = np.zeros(16000 * 3 // 10, np.int16)
+    soundfile.write(path, np.concatenate([tone(0.2, 16000), silence, tone(0.2, 16000)]), 16000)
+    async with Answering(answer_s=1.0).running() as server:
+        heard = await make_call(server, [path])
+    (turn,) = _summary(heard).turns
+    assert (turn.transcript, turn.outcome) == ("question 2", "answered")
+    assert [(e.transcript, e.heard) for e in turn.earlier] == [("question 1", "answer")]
+
+
 async def test_recording_has_both_sides_where_they_sounded(tmp_path: Path) -> None:
     path = tmp_path / "call.wav"
     async with Answering().running() as server:
