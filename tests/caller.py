@@ -51,6 +51,11 @@ class Caller:
                     return found[0]
                 await self._changed.wait()
 
+    async def until_quiet(self, timeout_s: float = 20.0) -> None:
+        """All that was to be said has been said."""
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(lambda: not self._say)
+
     async def until_closed(self, timeout_s: float = 20.0) -> int:
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(lambda: self.close_code is not None)
@@ -78,6 +83,9 @@ class Caller:
         with contextlib.suppress(ConnectionClosed):
             while True:
                 piece = self._say.pop(0) if self._say else np.zeros(320, np.int16)
+                if not self._say:
+                    async with self._changed:
+                        self._changed.notify_all()
                 await self.connection.send(piece.tobytes())
                 sent += 1
                 if self._acknowledges and self.num_samples > last:
