@@ -2,8 +2,8 @@
 
 Whisper was trained on windows of 30 s, and nearly all of its time goes into encoding their padding. Here the encoder
 sees the speech and at least 2 s of silence, 8 s at least; the decoder's view is then filled to 15 s with encoder output
-of silence, computed once. Without that fill the decoder starts over after the speech (12 % word errors on
-synthetic callers instead of 1.3), with it the result equals that of the full window at a fifth of the time.
+of silence, computed once. Without that fill the decoder tends to start over after the speech. bench/stt_cpu.py compares
+time and word errors with the full window.
 
 Not thread-safe: the thread of an instance owns it.
 """
@@ -31,7 +31,7 @@ from wire.pcm import Pcm16, Pcm32f, to_float
 
 VIEW_S = 30  # what Whisper was trained on
 MIN_WINDOW_S = 8  # shorter windows save nothing: below it decoding dominates
-TRAILING_SILENCE_S = 2  # with 1 s tiny.en loses words at the end: 23 % errors instead of 2.7
+TRAILING_SILENCE_S = 2  # with 1 s tiny.en loops or loses words
 DECODER_VIEW_S = 15
 HOP_SAMPLES = 160  # a mel frame is 10 ms, an encoder frame two of them
 FRAMES_PER_S = SAMPLE_RATE_HZ // guards.FRAME_SAMPLES
