@@ -16,8 +16,8 @@ def main() -> int:
     parser.add_argument("--profile", type=Path, required=True, help="YAML profile; its section 'stt' is used")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     arguments = parser.parse_args()
-    # Read once, when numpy is first imported, hence the late imports. On busy cores the mel spectrogram of 8 s took 3 to
-    # 24 ms with two threads and 2 to 3 ms with one.
+    # Read once, when numpy is first imported, hence the late imports. On busy cores the mel spectrogram of 8 s took
+    # 8 to 24 ms (medians) with two threads, 2 to 3 ms with one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from stt.config import SttConfig
     from stt.service import build, load_models

@@ -24,8 +24,9 @@ FLOOR_RMS = 32768 * 10 ** (-66 / 20)
 MARGIN_SAMPLES = round(0.3 * SAMPLE_RATE_HZ)  # kept around audible audio: soft onsets and releases lie below the floor
 
 # bench/stt_cpu.py, tiny.en and base: clips, also 40 dB down, through a telephone or at 0 dB SNR, have at most 0.43,
-# noises and tones at least 0.58. Without these guards some 30 of 650 noises and tones gave words: all had 0.90 or more but one,
-# which had 0.58 and a likelihood of -2.0. Speech after 3 s of silence had up to 0.84, at a likelihood of -0.14.
+# noises and tones at least 0.58. Speech after 3 s of silence had up to 0.84, at a likelihood of -0.14. Nearly every
+# noise and tone decodes to something; what OpenAI's own rule (above 0.6 and below -1.0) let through had 0.90 or more,
+# but for one at 0.58 and -1.97.
 NO_SPEECH = 0.88
 NO_SPEECH_IF_UNLIKELY = 0.5
 UNLIKELY = -1.0  # mean log-probability per token; OpenAI's whisper/transcribe.py uses the same threshold
