@@ -13,6 +13,7 @@ import hmac
 import json
 import logging
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -32,6 +33,7 @@ from wire.errors import Overloaded, PeerError, Unauthorized, Unavailable, WireEr
 logger = logging.getLogger(__name__)
 
 MAX_WS_MESSAGE_BYTES = 1 << 20
+STUCK_PEER_S = 20.0  # TCP_USER_TIMEOUT: a peer that acknowledges nothing for this long is cut off by the kernel
 WS_PING_S = 10.0  # a vanished peer is noticed within two of these
 MAX_BODY_BYTES = 32 << 20  # 25 MiB is OpenAI's limit for an audio file, plus its form
 
@@ -119,12 +121,12 @@ def create_app(
 
 async def read_body(request: Request, limit_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Raises: PeerError above the limit, without reading the rest."""
-    body = b""
+    body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > limit_bytes:
             raise PeerError(f"request body above {limit_bytes} bytes", code="too_large", http_status=413)
-    return body
+    return bytes(body)
 
 
 async def read_json(request: Request, limit_bytes: int = 1 << 20) -> dict[str, object]:
@@ -231,9 +233,13 @@ def listen_socket(edge: EdgeConfig) -> socket.socket:
     """Raises: ConfigError when the address cannot be bound."""
     family = socket.AF_INET6 if ":" in edge.host else socket.AF_INET
     try:
-        return socket.create_server((edge.host, edge.port), family=family, backlog=1024)
+        sock = socket.create_server((edge.host, edge.port), family=family, backlog=1024)
     except OSError as error:
         raise ConfigError(f"cannot listen on {edge.host}:{edge.port}: {error.strerror or error}") from None
+    if sys.platform == "linux":
+        # Accepted sockets inherit it. Without it, closing a connection waits for a peer that never reads its rest.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * STUCK_PEER_S))
+    return sock
 
 
 def run(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig, sock: socket.socket | None = None) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from pathlib import Path
 
 import pytest
 from fastapi import WebSocket
@@ -10,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.serving import serving
-from wire import listen, sockets
+from wire import listen, service, sockets
 from wire.config import EdgeConfig
 from wire.errors import Overloaded, PeerError, WireError
 from wire.service import Lifecycle, create_app
@@ -103,3 +104,46 @@ async def test_a_peer_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPa
 
         assert await ended.get() == "the peer stopped reading"
         client.transport.abort()
+
+
+@pytest.mark.slow
+async def test_the_socket_of_a_peer_that_never_reads_is_freed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sockets, "SEND_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(service, "STUCK_PEER_S", 0.5)
+    ended: asyncio.Queue[str] = asyncio.Queue()
+    async with echoing(ended) as url:
+        before = num_established(url)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url), limit=1024)
+        writer.write(UPGRADE)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(frame(b'{"type":"hello","version":3}'))
+        assert await ended.get() == "the peer stopped reading"
+        async with asyncio.timeout(20):
+            while num_established(url) > before:  # noqa: ASYNC110 -- the kernel has no event for it
+                await asyncio.sleep(0.05)
+        writer.transport.abort()
+
+
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nhost: t\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+    b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+def frame(text: bytes) -> bytes:
+    """A masked text frame with a mask of zeros (RFC 6455, 5.2)."""
+    return bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text
+
+
+def port_of(url: str) -> int:
+    return int(url.split(":")[2].split("/")[0])
+
+
+LISTEN_OR_LINGERING = ("0A", "05", "06")  # include/net/tcp_states.h: LISTEN, FIN_WAIT2, TIME_WAIT
+
+
+def num_established(url: str) -> int:
+    """Connections of the listening side that the kernel still keeps, in any state but those it ends by itself."""
+    local = f":{port_of(url):04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[1].endswith(local) and row[3] not in LISTEN_OR_LINGERING for row in rows)
