@@ -7,7 +7,9 @@ the hash of (its parent's hash, its own tokens); two conversations with the same
              -> found again, or evicted (least recently freed first) by a later allocate
 
 A sequence's last block is mostly partial. It is published too when the sequence ends, but never shared: whoever
-continues it, or diverges inside it, gets the block to copy from (`longest_start`).
+continues it, or diverges inside it, finds it by `longest_start` and takes it over, or copies it while others use it.
+
+Blocks of one sequence get neighbouring numbers where that is free of charge: attention reads a run without gathering.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ class BlockPool:
         return blocks
 
     def longest_start(self, parent: BlockHash, tokens: Sequence[int]) -> tuple[int, int] | None:
-        """The block after `parent` that begins with the most of `tokens`, and how many; to copy from, not to share."""
+        """The block after `parent` that begins with the most of `tokens`, and how many; not to be shared."""
         best: tuple[int, int] | None = None
         for block in self._children.get(parent, ()):
             common = _common(self._published[block].tokens, tokens)
@@ -105,6 +107,15 @@ class BlockPool:
             self._free.pop(block, None)
             self._references[block] += 1
 
+    def take_over(self, block: int) -> bool:
+        """Make a block that nobody uses one sequence's own, to write on in; False when somebody uses it."""
+        if self._references[block]:
+            return False
+        del self._free[block]
+        self._unpublish(block)
+        self._references[block] = 1
+        return True
+
     def allocate(self, num_blocks: int) -> list[int]:
         """Blocks for one sequence to write; evicts what was freed first. Check `can_allocate` before."""
         assert self.can_allocate(num_blocks), f"{num_blocks} blocks asked for, {len(self._free)} free"
@@ -115,7 +126,7 @@ class BlockPool:
             assert self._references[block] == 0
             self._references[block] = 1
             blocks.append(block)
-        return blocks
+        return sorted(blocks)
 
     def publish(self, block: int, parent: BlockHash, tokens: Sequence[int]) -> None:
         """Make a written block findable. A copy of a block that is known already stays unknown."""

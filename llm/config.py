@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from llm.blocks import BLOCK_TOKENS
 from wire.config import EdgeConfig
 
-WeightFormat: TypeAlias = Literal["int8", "float32", "bfloat16"]  # measured side by side by bench/llm_cpu.py
+WeightFormat: TypeAlias = Literal["int4", "int8", "float32", "bfloat16"]  # measured side by side by bench/llm_cpu.py
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class WorkerConfig:
     edge: EdgeConfig
     id: str  # the model's name on the wire
     weights: str  # catalogue id of a folder with model.gguf
-    weight_format: WeightFormat = "int8"
+    weight_format: WeightFormat = "int4"
     num_threads: int = 1  # cores are shared with recognition and synthesis
     kv_tokens: int = 8192  # 46 KB each for SmolLM2-135M; memory is taken as it is first used
     context_tokens: int = 2048  # prompt and answer of one request

@@ -17,17 +17,28 @@ from typing import Any
 
 import torch
 
-from llm.checkpoint import GgufFile, Shape, Tensors
+from llm.checkpoint import GgufFile, Shape
 from llm.config import WeightFormat
-from llm.linear import FloatLinear, Int8Linear, Linear, quantize_rows
-from llm.model import Layer, Llama
+from llm.linear import (
+    DoubledLinear,
+    FloatLinear,
+    Groups,
+    Int4Linear,
+    Int8Linear,
+    Linear,
+    State,
+    join,
+    quantize_rows,
+    split_bytes,
+)
+from llm.model import Embedding, Layer, Llama
 from llm.tokenizer import Tokenizer, build_tokenizer
 from wire.errors import Unavailable
 from wire.weights import cache_dir, model_dir
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "1"  # of the derived files
+FORMAT = "2"  # of the derived files
 PIECES = {  # merged matrices and the GGUF tensors they are made of, in order
     "qkv": ("attn_q", "attn_k", "attn_v"),
     "output": ("attn_output",),
@@ -57,7 +68,7 @@ def load(weights: str, weight_format: WeightFormat) -> Loaded:
     description = json.loads(described.read_text())
     state = torch.load(tensors, mmap=True, weights_only=True)
     shape = Shape(**description["shape"])
-    return Loaded(build_model(shape, state), Tokenizer(**description["tokenizer"]))
+    return Loaded(build_model(shape, state, weight_format), Tokenizer(**description["tokenizer"]))
 
 
 def _derive(source: Path, weight_format: WeightFormat, described: Path, tensors: Path) -> None:
@@ -65,7 +76,7 @@ def _derive(source: Path, weight_format: WeightFormat, described: Path, tensors:
     shape, tokenizer = file.shape(), build_tokenizer(file.vocabulary())
     description = {"shape": dataclasses.asdict(shape), "tokenizer": tokenizer.description()}
     described.parent.mkdir(parents=True, exist_ok=True)
-    _write(tensors, lambda path: torch.save(convert(shape, file.tensor, weight_format), path))
+    _write(tensors, lambda path: torch.save(convert(file, weight_format), path))
     _write(described, lambda path: path.write_text(json.dumps(description)))
 
 
@@ -80,35 +91,56 @@ def _write(path: Path, write: Any) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def convert(shape: Shape, tensors: Tensors, weight_format: WeightFormat) -> dict[str, torch.Tensor]:
-    """GGUF's tensors merged, in `weight_format`, under our names."""
-    state = {"norm": tensors("output_norm.weight")}
-    embedding = tensors("token_embd.weight")
-    _put(state, "embedding", embedding, weight_format)
-    for index in range(shape.num_layers):
+def convert(file: GgufFile, weight_format: WeightFormat) -> State:
+    """The file's tensors, merged, in `weight_format`, under our names."""
+    num_layers = file.shape().num_layers
+    state = {"norm": file.tensor("output_norm.weight")}
+    if weight_format == "int4":
+        state["embedding"], state["embedding.scales"] = file.bytes_of("token_embd.weight")
+    else:
+        _put(state, "embedding", file.tensor("token_embd.weight"), weight_format)
+    for index in range(num_layers):
         for ours, parts in PIECES.items():
-            matrix = torch.cat([tensors(f"blk.{index}.{part}.weight") for part in parts])
-            _put(state, f"{index}.{ours}", matrix, weight_format)
-        state[f"{index}.attention_norm"] = tensors(f"blk.{index}.attn_norm.weight")
-        state[f"{index}.ffn_norm"] = tensors(f"blk.{index}.ffn_norm.weight")
+            names = [f"blk.{index}.{part}.weight" for part in parts]
+            if weight_format == "int4":
+                groups = join([file.groups(name) for name in names])
+                state |= {f"{index}.{ours}.{name}": value for name, value in vars(groups).items()}
+            else:
+                _put(state, f"{index}.{ours}", torch.cat([file.tensor(name) for name in names]), weight_format)
+        state[f"{index}.attention_norm"] = file.tensor(f"blk.{index}.attn_norm.weight")
+        state[f"{index}.ffn_norm"] = file.tensor(f"blk.{index}.ffn_norm.weight")
     return state
 
 
-def _put(state: dict[str, torch.Tensor], name: str, matrix: torch.Tensor, weight_format: WeightFormat) -> None:
+def _put(state: State, name: str, matrix: torch.Tensor, weight_format: WeightFormat) -> None:
     match weight_format:
         case "int8":
-            state[name], state[f"{name}.scales"] = quantize_rows(matrix)
-        case "float32":
-            state[name] = matrix
+            state[name], scales = quantize_rows(matrix)
+            state[f"{name}.scales"] = scales[:, None]
         case "bfloat16":
             state[name] = matrix.bfloat16()
+        case _:
+            assert weight_format == "float32"
+            state[name] = matrix
 
 
-def build_model(shape: Shape, state: dict[str, torch.Tensor]) -> Llama:
+def build_model(shape: Shape, state: State, weight_format: WeightFormat) -> Llama:
     def linear(name: str) -> Linear:
-        scales = state.get(f"{name}.scales")
-        return FloatLinear(state[name]) if scales is None else Int8Linear(state[name], scales)
+        match weight_format:
+            case "int4":
+                groups = Groups(state[f"{name}.nibbles"], state[f"{name}.scales"], state[f"{name}.minima"])
+                return Int4Linear(groups, with_wide=True)
+            case "int8":
+                return Int8Linear(state[name], state[f"{name}.scales"][:, 0])
+            case _:
+                return FloatLinear(state[name])
 
+    embedding = Embedding(state["embedding"], state.get("embedding.scales"))
+    if weight_format == "int4":
+        assert embedding.scales is not None
+        head: Linear = DoubledLinear(split_bytes(embedding.rows, embedding.scales.float()))
+    else:
+        head = linear("embedding")
     layers = [
         Layer(
             attention_norm=state[f"{i}.attention_norm"],
@@ -120,4 +152,4 @@ def build_model(shape: Shape, state: dict[str, torch.Tensor]) -> Llama:
         )
         for i in range(shape.num_layers)
     ]
-    return Llama(shape, state["embedding"], state.get("embedding.scales"), layers, state["norm"], linear("embedding"))
+    return Llama(shape, embedding, layers, state["norm"], head)

@@ -25,7 +25,9 @@ class Runner:
             begin = len(tokens)
             tokens += sequence.tokens[start:stop]
             positions += range(start, stop)
-            spans.append(Span(begin, len(tokens), stop, torch.tensor(sequence.blocks[: num_blocks_for(stop)])))
+            blocks = sequence.blocks[: num_blocks_for(stop)]
+            is_run = blocks == list(range(blocks[0], blocks[0] + len(blocks)))
+            spans.append(Span(begin, len(tokens), stop, torch.tensor(blocks), is_run))
             if chunk.samples:
                 rows.append(len(tokens) - 1)
         return self._model.forward(

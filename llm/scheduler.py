@@ -116,19 +116,25 @@ class Scheduler:
             return False
         sequence.num_cached = len(shared) * BLOCK_TOKENS
         sequence.parent = hashes[len(shared) - 1] if shared else self._root
-        # Looked up before `allocate`, which may evict the source; copied after it, because eviction leaves the KV in
-        # place until the block is written. The block copied to may be the source itself.
-        start = self.pool.longest_start(sequence.parent, prompt[sequence.num_cached : reusable])
         self.pool.share(shared)
-        sequence.blocks = shared + self.pool.allocate(total - len(shared))
+        sequence.blocks = shared
         sequence.num_published = sequence.num_cached
-        if start is not None:
-            source, common = start
-            if source != sequence.blocks[len(shared)]:
-                self._copy_block(source, sequence.blocks[len(shared)])
-            sequence.num_cached += common
+        self._begin_block(sequence, prompt[sequence.num_cached : reusable])
+        sequence.blocks = sequence.blocks + self.pool.allocate(total - len(sequence.blocks))
         sequence.num_computed = sequence.num_cached
         return True
+
+    def _begin_block(self, sequence: Sequence, tokens: tuple[int, ...]) -> None:
+        """Reuse a block that begins with some of `tokens`, when there is one."""
+        start = self.pool.longest_start(sequence.parent, tokens)
+        if start is None:
+            return
+        block, common = start
+        if not self.pool.take_over(block):
+            source, block = block, self.pool.allocate(1)[0]
+            self._copy_block(source, block)
+        sequence.blocks = [*sequence.blocks, block]
+        sequence.num_cached += common
 
 
 def _late(sequence: Sequence, now: float) -> bool:

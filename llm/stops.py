@@ -33,10 +33,11 @@ class TextStream:
 
     def _take(self, text: str) -> str:
         self._held += text
-        found = [at for stop in self._stops if (at := self._held.find(stop)) >= 0]
+        found = [(at + len(stop), at) for stop in self._stops if (at := self._held.find(stop)) >= 0]
         if found:
             self.stopped = True
-            text, self._held = self._held[: min(found)], ""
+            _, start = min(found)  # the one complete first; so it does not matter how the text was cut into tokens
+            text, self._held = self._held[:start], ""
             return text
         keep = max((_overlap(self._held, stop) for stop in self._stops), default=0)
         cut = len(self._held) - keep
