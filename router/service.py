@@ -9,9 +9,7 @@ from typing import Any
 
 import aiohttp
 from fastapi import FastAPI
-from starlette.routing import Route
 
-from router.choice import Sessions
 from router.config import RouterConfig
 from router.proxy import Proxy
 from router.workers import Pool, watch
@@ -24,16 +22,14 @@ MAX_CONNECTIONS = 1000  # to workers; admission bounds the calls long before
 def build(config: RouterConfig, lifecycle: Lifecycle) -> FastAPI:
     """Raises: ConfigError for an unreadable key file."""
     pools = {model.id: Pool(model) for model in config.models}
-    sessions = Sessions()
-    proxies = [Proxy(path, pools, sessions, config, lifecycle) for path in PATHS]
+    proxy = Proxy(pools, config, lifecycle)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout_s)
         connector = aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ttl_dns_cache=60)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, auto_decompress=False) as http:
-            for proxy in proxies:
-                proxy.http = http
+            proxy.http = http
             watching = asyncio.create_task(watch(list(pools.values()), http, config))
             try:
                 yield
@@ -50,8 +46,8 @@ def build(config: RouterConfig, lifecycle: Lifecycle) -> FastAPI:
         return {"workers": workers}
 
     app = create_app(lifecycle, config.edge, details=details, lifespan=lifespan)
-    for path, proxy in zip(PATHS, proxies, strict=True):
-        app.router.routes.append(Route(path, endpoint=proxy, methods=["POST"]))
+    for path in PATHS:
+        app.post(path)(proxy.answer)
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:

@@ -24,27 +24,10 @@ from wire.sockets import Disconnected, Socket
 
 logger = logging.getLogger(__name__)
 
-HELLO_TIMEOUT_S = 5.0
 MAX_PENDING = 16  # unanswered requests of a connection; a turn has one or two
 RETRY_AFTER_S = 0.5  # after MAX_PENDING: about the time of that many engine steps
 
 ListenSocket = Socket[listen.ClientMessage]
-
-
-async def receive_hello(socket: ListenSocket) -> listen.Hello:
-    """Raises: PeerError, Disconnected."""
-    try:
-        async with asyncio.timeout(HELLO_TIMEOUT_S):
-            message = await socket.receive()
-    except TimeoutError:
-        raise PeerError(f"no hello within {HELLO_TIMEOUT_S:.0f} s", code="hello_expected") from None
-    if not isinstance(message, listen.Hello):
-        raise PeerError("the first message must be hello", code="hello_expected")
-    if message.version != PROTOCOL_VERSION:
-        raise PeerError(
-            f"version {message.version} is not spoken here, {PROTOCOL_VERSION} is", code="unsupported_version"
-        )
-    return message
 
 
 class Connection:

@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket
 
 from stt import metrics
 from stt.config import SttConfig
-from stt.connection import Connection, ListenSocket, receive_hello
+from stt.connection import Connection, ListenSocket
 from stt.recognition import Model, Models
 from stt.transcriptions import Transcriptions
 from stt.whisper import load
@@ -62,7 +62,7 @@ def build(config: SttConfig, models: Models, lifecycle: Lifecycle) -> FastAPI:
         await socket.accept()
         try:
             with lifecycle.unit(), streams.slot():
-                hello = await receive_hello(socket)
+                hello = await socket.receive_hello(listen.Hello)
                 connection = Connection(
                     socket,
                     models.for_language(hello.language),

@@ -25,7 +25,6 @@ from wire.sockets import Disconnected, Socket
 
 logger = logging.getLogger(__name__)
 
-HELLO_TIMEOUT_S = 10.0
 MAX_UTTERANCE_CHARACTERS = 200_000  # three hours of speech; what is not spoken yet waits here
 MAX_ID = 2**32 - 1  # wire.pcm.pack_utterance has four bytes for it
 REMEMBERED_FAILURES = 64  # utterances whose late text is dropped without another error
@@ -57,15 +56,7 @@ async def serve(socket: Socket[speak.ClientMessage], engine: Engine) -> None:
 
 
 async def _greet(socket: Socket[speak.ClientMessage], engine: Engine) -> Manner:
-    try:
-        async with asyncio.timeout(HELLO_TIMEOUT_S):
-            hello = await socket.receive()
-    except TimeoutError:
-        raise PeerError(f"no hello within {HELLO_TIMEOUT_S:.0f} s") from None
-    if not isinstance(hello, speak.Hello):
-        raise PeerError("the first message must be hello")
-    if hello.version != PROTOCOL_VERSION:
-        raise PeerError(f"protocol version {hello.version}; this is {PROTOCOL_VERSION}", code="bad_version")
+    hello = await socket.receive_hello(speak.Hello)
     manner = manner_of(engine, hello.voice, hello.speed, hello.seed)
     await socket.send(speak.Ready(PROTOCOL_VERSION, manner.voice, engine.sample_rate_hz))
     return manner
@@ -112,7 +103,7 @@ class _Session:
                 case bytes():
                     raise PeerError("audio is not taken here: send text messages")
                 case speak.Hello():
-                    raise PeerError("hello is the first message only")
+                    raise PeerError("hello was said already", code="bad_message")
                 case speak.Cancel():
                     await self._cancel(message.utterance)
                 case _:

@@ -14,14 +14,23 @@ from typing import Generic, Protocol, TypeVar
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from wire.errors import PeerError, WireError
-from wire.messages import Message, decode, encode
+from wire.messages import PROTOCOL_VERSION, Message, decode, encode
 
 logger = logging.getLogger(__name__)
 
+HELLO_TIMEOUT_S = 10.0
 SEND_TIMEOUT_S = 5.0
 MAX_REASON_BYTES = 123  # RFC 6455, 5.5: a control frame holds 125 bytes, two are the code
 
 In = TypeVar("In", bound=Message)
+
+
+class Hello(Message, Protocol):
+    @property
+    def version(self) -> int: ...
+
+
+H = TypeVar("H", bound=Hello)
 
 
 class Disconnected(Exception):
@@ -41,6 +50,22 @@ class Socket(Generic[In]):
 
     async def accept(self) -> None:
         await self._websocket.accept()
+
+    async def receive_hello(self, kind: type[H]) -> H:
+        """The first message of every protocol of ours.
+
+        Raises: Disconnected; PeerError with code `no_hello` or `bad_version`.
+        """
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                first = await self.receive()
+        except TimeoutError:
+            raise PeerError(f"no hello within {HELLO_TIMEOUT_S:.0f} s", code="no_hello") from None
+        if not isinstance(first, kind):
+            raise PeerError("the first message must be a hello", code="no_hello")
+        if first.version != PROTOCOL_VERSION:
+            raise PeerError(f"version {first.version} is not spoken here, only {PROTOCOL_VERSION}", code="bad_version")
+        return first
 
     async def receive(self) -> In | bytes:
         """The next message; binary ones as they are.

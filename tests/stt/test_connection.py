@@ -243,10 +243,10 @@ async def test_more_requests_than_a_turn_has_are_refused_one_by_one(url: str) ->
         ('{"type":"hallo"}', "bad_message"),
         ('{"type":"hello"}', "bad_message"),
         ('{"type":"hello","version":1,"loud":true}', "bad_message"),
-        ('{"type":"hello","version":2}', "unsupported_version"),
+        ('{"type":"hello","version":2}', "bad_version"),
         ('{"type":"hello","version":1,"language":"xx"}', "unknown_language"),
-        ('{"type":"finalize","id":1}', "hello_expected"),
-        (b"\0\0", "hello_expected"),
+        ('{"type":"finalize","id":1}', "no_hello"),
+        (b"\0\0", "no_hello"),
     ],
 )
 async def test_a_wrong_first_message_is_named_and_the_connection_closed(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 from starlette.websockets import WebSocket
 
 from wire import calls
 from wire.errors import PeerError
-from wire.messages import PROTOCOL_VERSION
 from wire.pcm import Pcm16, from_bytes
 from wire.sockets import Socket
-
-HELLO_TIMEOUT_S = 10.0
 
 
 class WebSocketTransport:
@@ -28,15 +23,7 @@ class WebSocketTransport:
         Raises: Disconnected, PeerError.
         """
         await self.socket.accept()
-        try:
-            async with asyncio.timeout(HELLO_TIMEOUT_S):
-                first = await self.socket.receive()
-        except TimeoutError:
-            raise PeerError(f"no hello within {HELLO_TIMEOUT_S:.0f} s", code="no_hello") from None
-        if not isinstance(first, calls.Hello):
-            raise PeerError("the first message must be a hello", code="no_hello")
-        if first.version != PROTOCOL_VERSION:
-            raise PeerError(f"version {first.version} is not spoken here, only {PROTOCOL_VERSION}", code="bad_version")
+        first = await self.socket.receive_hello(calls.Hello)
         self.sample_rate_hz, self.output_sample_rate_hz = first.sample_rate_hz, first.output_sample_rate_hz
         return first
 
@@ -46,7 +33,7 @@ class WebSocketTransport:
             case bytes():
                 return from_bytes(message, self.sample_rate_hz)
             case calls.Hello():
-                raise PeerError("a second hello", code="bad_message")
+                raise PeerError("hello was said already", code="bad_message")
             case _:
                 return message
 
