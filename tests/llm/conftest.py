@@ -38,7 +38,7 @@ def started(config: WorkerConfig, loaded: Loaded) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
+async def engine() -> AsyncIterator[Engine]:
     with started(tiny.CONFIG, tiny.loaded()) as engine:
         yield engine
 
