@@ -153,9 +153,10 @@ class Connection:
         await self._socket.send(final)
 
     def _forget(self, keep: Recognition | None) -> None:
-        """The audio is gone: nobody needs what was asked about it, but `keep`."""
+        """The audio is gone: nobody needs what was asked about it, but `keep` and what is being finalized."""
+        needed = (keep, *self._finalizing.values())
         for recognition in self._speculating.values():
-            if recognition is not keep:
+            if recognition not in needed:
                 recognition.fail(PeerError("its audio was finalized or discarded", code="discarded"))
         self._drop_partial()
 

@@ -32,6 +32,7 @@ class FakeStt:
 
     texts: list[str] = field(default_factory=lambda: ["Hello there."])
     failure: Failure = "none"
+    final_delay_s: float = 0.0
     num_finals: int = 0
     num_samples: int = 0
 
@@ -64,6 +65,7 @@ class FakeStt:
                         if self.failure == "error":
                             await peer.send(listen.Error("unavailable", "out of order", request))
                         if self.failure == "none":
+                            await asyncio.sleep(self.final_delay_s)
                             self.num_finals += 1
                             await peer.send(listen.Final(request, revision, text, 0, received, 0.0))
         except Disconnected:
@@ -135,6 +137,7 @@ class FakeLlm:
     prompts: list[list[dict[str, str]]] = field(default_factory=list)
     num_prefills: int = 0
     num_aborted: int = 0
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     aborted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def app(self) -> FastAPI:
@@ -148,6 +151,7 @@ class FakeLlm:
             self.num_prefills += 1
             return StreamingResponse(self._events([]), media_type="text/event-stream")
         self.prompts.append(body["messages"])
+        self.asked.set()
         if self.failure == "error" and not self.fail_half_way:
             return JSONResponse({"error": {"message": "out of order"}}, status_code=503)
         reply = self.replies[min(len(self.prompts), len(self.replies)) - 1]

@@ -16,9 +16,9 @@ from voice import metrics
 from voice.budget import Waterfall
 from voice.chunker import Chunker
 from voice.clients.llm import LlmClient
-from voice.clients.stt import SttClient
 from voice.history import History
 from voice.mouth import Mouth, Utterance
+from voice.said import Said
 from voice.speculation import Speculation
 from wire import calls
 from wire.errors import DeadlineExceeded
@@ -31,15 +31,14 @@ FIRST_CLAUSE_S = 0.25  # after the first token: what there is by then is spoken,
 
 @dataclass
 class Answering:
-    """`heard_before` is what the caller said earlier in this turn; the context's deadline is for the first audio."""
+    """The context's deadline is for the first audio."""
 
-    stt: SttClient
+    said: Said
     llm: LlmClient
     mouth: Mouth
     history: History
     waterfall: Waterfall
     context: RequestContext
-    heard_before: str
     speculation: Speculation | None
     user_text: str = ""
     utterance: Utterance | None = None
@@ -49,13 +48,9 @@ class Answering:
         for task in self.tasks:
             task.cancel()
 
-    async def transcribe(self, *, spoke: bool) -> str:
-        """The caller's whole turn. `spoke`: there is new speech to transcribe. Raises: WireError."""
-        self.user_text = self.heard_before
-        if spoke:
-            end = self.speculation.end_sample if self.speculation is not None else self.stt.position
-            text = await self.stt.finalize(end, self._left_s())
-            self.user_text = f"{self.heard_before} {text}".strip()
+    async def transcribe(self) -> str:
+        """The caller's whole turn. Raises: WireError."""
+        self.user_text = await self.said.words()
         self.waterfall.mark("stt", time.monotonic())
         return self.user_text
 
@@ -69,7 +64,7 @@ class Answering:
         messages = self.history.prompt(self.user_text)
         async with aclosing(self.llm.answer(messages, self.context)) as deltas:
             async for delta in deltas:
-                now = time.monotonic()
+                now = self.utterance.progress_s = time.monotonic()
                 self.waterfall.mark("llm_first_token", now)
                 clause_due_s = clause_due_s or now + FIRST_CLAUSE_S
                 for unit in chunker.push(delta):

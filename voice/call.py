@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from voice import metrics
 from voice.answer import Answering, Outcome
@@ -40,6 +40,7 @@ from voice.mouth import Kind, Mouth, Utterance
 from voice.outbox import Outbox
 from voice.patience import Due, Patience
 from voice.playout import Playout
+from voice.said import Said
 from voice.speculation import Speculator
 from voice.transports.boundary import Transport
 from voice.turn import Action, Event, State, Turn
@@ -55,6 +56,7 @@ logger = logging.getLogger(__name__)
 SERVICES_READY_S = 5.0  # a call whose recognition or voice does not answer by then ends with an error
 TICK_S = 0.25
 
+T = TypeVar("T")
 EndReason: TypeAlias = Literal["hangup", "idle", "max_length", "drain", "failed"]
 _GOODBYES: dict[Due, EndReason] = {
     Due.IDLE_GOODBYE: "idle",
@@ -125,13 +127,13 @@ class Call:
         self._quiet_since_s = time.monotonic()
         self._prompt = ""
         self._end_after_prompt: EndReason | None = None
-        self._heard_before = ""  # words of the present turn from before it was reopened
-        self._spoke = True  # the turn that ends holds new speech
+        self._said = self._new_turn()
+        self._is_noise = False  # of the speech that ended last
         self._attempt: Answering | None = None
         self._num_attempts = 0
         self._actions: dict[Action, Callable[[], None]] = {
             Action.OPEN: self._open,
-            Action.REOPEN: self._reopen,
+            Action.REOPEN: self._withdraw,  # what was said stays said: the turn goes on
             Action.DROP: self._drop,
             Action.ANSWER: self._answer,
             Action.PLAY: lambda: None,
@@ -217,7 +219,7 @@ class Call:
                 self._speculator.drop()
             case Speculate():
                 if self._turn.state is State.HEARING:
-                    self._speculator.begin(self._heard_before)
+                    self._speculator.begin(self._said.known)
             case AskTurnModel(question):
                 self._spawn(self._ask_turn_model(question))
             case TurnEnded() | NoiseEnded():
@@ -237,10 +239,10 @@ class Call:
         self._quiet_since_s = time.monotonic()
         if self._turn.state is not State.HEARING:
             self._spawn(self._ears.forget())
-        elif is_noise and not self._heard_before:
+        elif is_noise and not self._said:
             self._fire(Event.NOISE)
         else:
-            self._spoke = not is_noise
+            self._is_noise = is_noise
             self._fire(Event.END_OF_TURN)
 
     async def _ask_turn_model(self, question: int) -> None:
@@ -252,7 +254,7 @@ class Call:
 
     def _on_partial(self, revision: int, text: str) -> None:
         if self._turn.state is State.HEARING:
-            self._outbox.post(calls.Partial(self._turn.number, revision, f"{self._heard_before} {text}".strip()))
+            self._outbox.post(calls.Partial(self._turn.number, revision, f"{self._said.known} {text}".strip()))
 
     # The agent's side
 
@@ -340,14 +342,8 @@ class Call:
         self._outbox.post(calls.State(self._turn.state.value, self._turn.number))
 
     def _open(self) -> None:
-        self._heard_before = ""
+        self._said = self._new_turn()
         self._speculator.warm()
-
-    def _reopen(self) -> None:
-        """Nothing of the answer was heard: what the caller said and what comes now is one turn."""
-        assert self._attempt is not None
-        self._heard_before = self._attempt.user_text or self._heard_before
-        self._withdraw()
 
     def _drop(self) -> None:
         self._report("empty", "")
@@ -359,22 +355,25 @@ class Call:
         waterfall = Waterfall(self._ears.speech_end_s)
         waterfall.mark("endpointing", now)
         self._num_attempts += 1
+        speculation = self._speculator.take()
+        if not self._is_noise:
+            end = speculation.end_sample if speculation is not None else self._stt.position
+            self._said.add(end, self._config.answer_deadline_s)
         deadline_s = now + self._config.answer_deadline_s
         self._attempt = attempt = Answering(
-            stt=self._stt,
+            said=self._said,
             llm=self._shared.llm,
             mouth=self._mouth,
             history=self._history,
             waterfall=waterfall,
             context=RequestContext(self.id, self._turn.number, self._num_attempts, deadline_s),
-            heard_before=self._heard_before,
-            speculation=self._speculator.take(),
+            speculation=speculation,
         )
         attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._watch_deadline()))
 
     async def _run_attempt(self, attempt: Answering) -> None:
         try:
-            text = await attempt.transcribe(spoke=self._spoke)
+            text = await attempt.transcribe()
             if not text:
                 self._fire(Event.NO_WORDS)
                 return
@@ -405,12 +404,12 @@ class Call:
         self._attempt = None
 
     def _interrupt(self) -> None:
-        heard = self._mouth.heard(time.monotonic())
-        user_text = self._attempt.user_text if self._attempt is not None else ""
+        heard, attempt = self._mouth.heard(time.monotonic()), self._attempt
+        user_text = attempt.user_text if attempt is not None else ""
         interrupted = self._turn.number - 1
-        self._heard_before = "" if heard else user_text
-        if heard:
+        if heard or attempt is None:
             self._history.add(user_text, heard)
+            self._said = self._new_turn()
         self._report("interrupted", heard, turn=interrupted)
         self._withdraw()
         self._outbox.post(calls.Clear(interrupted, self._playout.sent))
@@ -437,7 +436,10 @@ class Call:
         self._log.info("turn %d %s, %s ms %s", record.turn, outcome, record.latency_ms, dict(record.stages_ms))
         self._outbox.post(record)
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _new_turn(self) -> Said:
+        return Said(self._stt, self._spawn)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         return self._tasks.create_task(coroutine)
 
 

@@ -13,6 +13,7 @@ import re
 MIN_FIRST_WORDS = 2  # "Yes, " alone sounds clipped and saves one word of synthesis, about 4 ms
 MAX_FIRST_WORDS = 8  # first audio in about 40 ms for 8 words: docs/measurements.md
 CHARACTERS_PER_WORD_CJK = 3
+MAX_FIRST_CHARACTERS = 60  # for text without spaces, such as "1-2-3-4-5"
 MAX_UNIT_CHARACTERS = 240
 
 # A mark ends a clause only with a space or a closing quote behind it: "3.50" and "e.g.," go on.
@@ -21,6 +22,7 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"')\]]*(?=\s)|[。！？]|\n")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|vs|etc|No|approx|Inc|Ltd|Co|e\.g|i\.e|a\.m|p\.m))\.$"
 )
+_NO_WORD = re.compile(r"[^\w']")
 _CJK = re.compile(r"[぀-ヿ㐀-鿿가-힯]")
 
 
@@ -69,6 +71,10 @@ class Chunker:
                 return match.end()
         if self._is_first and count_words(self._pending) > MAX_FIRST_WORDS:
             return self._pending.rfind(" ") + 1 or None
-        if len(self._pending) > MAX_UNIT_CHARACTERS:
-            return self._pending.rfind(" ", 0, MAX_UNIT_CHARACTERS) + 1 or MAX_UNIT_CHARACTERS
-        return None
+        limit = MAX_FIRST_CHARACTERS if self._is_first else MAX_UNIT_CHARACTERS
+        return _last_break(self._pending[:limit]) if len(self._pending) > limit else None
+
+
+def _last_break(text: str) -> int:
+    """After the last space, else after the last character that is part of no word, else everything."""
+    return text.rfind(" ") + 1 or max((m.end() for m in _NO_WORD.finditer(text)), default=len(text))

@@ -22,7 +22,7 @@ from voice.endpointing import (
     SpeechStarted,
     TurnEnded,
 )
-from voice.media.level import speech_end
+from voice.media.level import rms, speech_end
 from voice.media.resample import Resampler
 from voice.media.vad import VadStream
 from wire.errors import Unavailable
@@ -31,6 +31,7 @@ from wire.pcm import Pcm16, to_float
 logger = logging.getLogger(__name__)
 
 PREROLL_S = 0.3
+PAUSE_SAMPLES = 3 * WINDOW_SAMPLES  # of the pause tell how loud the line is without speech
 ARRIVALS_KEPT_S = 2.0  # longer than any wait for the end of a turn
 
 
@@ -112,7 +113,9 @@ class Ears:
         for decision in decisions:
             if isinstance(decision, TurnEnded | NoiseEnded):
                 audio = self.utterance()
-                silent = audio.size - speech_end(audio, SAMPLE_RATE_HZ)
+                pause = min(PAUSE_SAMPLES, int(decision.silence_s * SAMPLE_RATE_HZ))
+                noise = rms(audio[audio.size - pause :])
+                silent = audio.size - speech_end(audio, SAMPLE_RATE_HZ, noise)
                 self.speech_end_s = self._arrival_s(self._utterance_end - silent)
                 self._utterance = []
             elif isinstance(decision, Resumed):

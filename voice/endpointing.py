@@ -59,6 +59,8 @@ class TurnEnded:
 class NoiseEnded:
     """The utterance held too little speech to be one."""
 
+    silence_s: float
+
 
 Decision: TypeAlias = SpeechStarted | SpeechGoesOn | Resumed | AskTurnModel | Speculate | TurnEnded | NoiseEnded
 
@@ -144,6 +146,6 @@ class Endpointer:
     def _end(self) -> TurnEnded | NoiseEnded:
         ended: TurnEnded | NoiseEnded = TurnEnded(self._silence_s, self._probability)
         if self._speech_s < self._config.min_speech_s:
-            ended = NoiseEnded()
+            ended = NoiseEnded(self._silence_s)
         self._reset()
         return ended

@@ -42,7 +42,7 @@ class Utterance:
     complete: bool = False  # no more audio comes
     audible: bool = False
     failure: str | None = None
-    progress_s: float = field(default_factory=time.monotonic)  # when text was last handed over or audio last came
+    progress_s: float = field(default_factory=time.monotonic)  # when text or audio last came
 
 
 class Mouth:

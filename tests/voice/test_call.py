@@ -105,6 +105,8 @@ async def test_a_caller_who_goes_on_before_the_answer_is_one_turn(stage: Stage):
     async with stage.up() as base, calling(base) as caller:
         caller.say(hello())
         await caller.until(calls.Final)
+        async with asyncio.timeout(5):
+            await stage.llm.asked.wait()
         stage.llm.failure = "none"
         caller.say(hello())
         turn = await caller.until(calls.Turn)
@@ -112,6 +114,18 @@ async def test_a_caller_who_goes_on_before_the_answer_is_one_turn(stage: Stage):
     assert turn.turn == 1
     assert turn.text == "I would like to order a pizza."
     assert turn.outcome == "answered"
+
+
+async def test_a_caller_who_goes_on_before_the_transcript_loses_no_word(stage: Stage):
+    stage.stt.texts = ["I would like to", "order a pizza."]
+    stage.stt.final_delay_s = 0.8
+    async with stage.up() as base, calling(base) as caller:
+        caller.say(hello())
+        await caller.until(calls.State, lambda s: s.state == "thinking")
+        caller.say(hello())
+        turn = await caller.until(calls.Turn)
+
+    assert (turn.turn, turn.text) == (1, "I would like to order a pizza.")
 
 
 async def test_noise_and_empty_transcripts_get_no_answer(stage: Stage):

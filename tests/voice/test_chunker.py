@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.chunker import MAX_FIRST_WORDS, MAX_UNIT_CHARACTERS, Chunker, count_words
+from voice.chunker import MAX_FIRST_CHARACTERS, MAX_FIRST_WORDS, MAX_UNIT_CHARACTERS, Chunker, count_words
 
 
 def chunks(*deltas: str) -> list[str]:
@@ -36,6 +36,13 @@ def test_a_long_first_clause_is_cut_between_words():
 
     assert count_words(first) == MAX_FIRST_WORDS
     assert first.endswith(" ")
+
+
+def test_text_without_spaces_is_cut_between_its_words():
+    first = chunks(*"-".join(map(str, range(1, 60))))[0]
+
+    assert first.endswith("-")
+    assert len(first) <= MAX_FIRST_CHARACTERS
 
 
 def test_due_gives_whole_words_of_the_first_unit_only():

@@ -12,18 +12,23 @@ from wire.pcm import Pcm16
 FRAME_S = 0.01
 BELOW_PEAK = 10 ** (-30 / 20)  # quieter than 30 dB under the loudest frame is not speech
 FLOOR = 0.003 * 32768  # about -50 dBFS RMS: room noise of a quiet line
+ABOVE_NOISE = 2.0  # 6 dB: a frame of 10 ms of steady noise does not swing that far
 AUDIBLE = 0.01 * 32768  # a sample above -40 dBFS makes synthesised speech audible
 
 
-def speech_end(pcm: Pcm16, rate_hz: int) -> int:
-    """Samples up to the end of the last audible frame; 0 when none is audible."""
+def speech_end(pcm: Pcm16, rate_hz: int, noise: float = 0.0) -> int:
+    """Samples up to the end of the last audible frame, 0 when none is. `noise`: RMS of the line without speech."""
     frame = round(FRAME_S * rate_hz)
     num_frames = pcm.size // frame
     if not num_frames:
         return 0
-    rms = np.sqrt(np.mean(pcm[: num_frames * frame].reshape(num_frames, frame).astype(np.float64) ** 2, axis=1))
-    loud = np.flatnonzero(rms > max(FLOOR, BELOW_PEAK * rms.max()))
+    levels = np.sqrt(np.mean(pcm[: num_frames * frame].reshape(num_frames, frame).astype(np.float64) ** 2, axis=1))
+    loud = np.flatnonzero(levels > max(FLOOR, ABOVE_NOISE * noise, BELOW_PEAK * levels.max()))
     return int(loud[-1] + 1) * frame if loud.size else 0
+
+
+def rms(pcm: Pcm16) -> float:
+    return float(np.sqrt(np.mean(pcm.astype(np.float64) ** 2))) if pcm.size else 0.0
 
 
 def first_audible(pcm: Pcm16) -> int | None:

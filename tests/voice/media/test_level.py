@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.speech import silence, tone, white_noise
-from voice.media.level import first_audible, speech_end
+from voice.media.level import first_audible, rms, speech_end
 
 RATE_HZ = 16000
 
@@ -14,6 +14,14 @@ def test_the_end_of_speech_is_found_to_10_ms(noise_dbfs: float, end_s: float):
     pcm[: round(end_s * RATE_HZ)] += tone(end_s, 220)
 
     assert speech_end(pcm, RATE_HZ) == pytest.approx(end_s * RATE_HZ, abs=0.01 * RATE_HZ)
+
+
+def test_the_end_of_speech_is_found_on_a_noisy_line_whose_noise_is_known():
+    pcm = white_noise(2.0, -38)
+    pcm[:16000] += tone(1.0, 220)
+
+    assert speech_end(pcm, RATE_HZ) == pcm.size  # noise 26 dB below the speech passes for it
+    assert speech_end(pcm, RATE_HZ, rms(pcm[20000:])) == pytest.approx(16000, abs=160)
 
 
 @pytest.mark.parametrize("pcm", [silence(1), white_noise(1, -70), silence(0.005), silence(0)])
