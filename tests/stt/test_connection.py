@@ -83,6 +83,18 @@ async def test_a_finalize_waits_for_its_speculation_and_does_not_compute_twice(u
 
 
 @pytest.mark.slow
+async def test_discarding_does_not_touch_what_is_being_finalized(url: str) -> None:
+    async with listening(url) as listener:
+        await listener.feed(FOX)
+        await listener.send(listen.Speculate(1))
+        await listener.send(listen.Finalize(2))
+        await listener.send(listen.Discard())
+        final = await listener.next(listen.Final)
+    assert final.id == 2
+    assert final.text
+
+
+@pytest.mark.slow
 async def test_a_speculation_of_other_audio_is_not_reused(url: str) -> None:
     async with listening(url) as listener:
         await listener.feed(FOX)
