@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
-from pathlib import Path
+
+from fastapi import FastAPI
 
 from llm.config import LlmConfig, WorkerConfig
-from wire import log, service
-from wire.config import ConfigError, read
-from wire.errors import WireError
-
-logger = logging.getLogger("llm")
+from wire import process
+from wire.config import ConfigError, Document, EdgeConfig
+from wire.service import Lifecycle
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m llm", description="Offhook's embedded LLM worker")
-    parser.add_argument("--profile", type=Path, required=True, help="YAML profile; its section 'llm' is used")
-    parser.add_argument("--worker", help="id of the worker; may be left out when the profile has one")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    arguments = parser.parse_args()
-    log.configure("llm", arguments.log_level)
-    try:
-        config = choose(read(arguments.profile).parse(LlmConfig, "llm"), arguments.worker)
-        # Late: importing torch takes a second, which a mistake in the profile should not.
-        from llm.loading import load
-        from llm.service import build
+def build(arguments: argparse.Namespace, document: Document, lifecycle: Lifecycle) -> tuple[FastAPI, EdgeConfig]:
+    """Raises: ConfigError, Unavailable."""
+    config = choose(document.parse(LlmConfig, "llm"), arguments.worker)
+    from llm import service
+    from llm.loading import load
 
-        lifecycle = service.Lifecycle("llm")
-        app = build(config, load(config.weights, config.weight_format), lifecycle)
-        service.run(app, lifecycle, config.edge)
-    except (ConfigError, WireError) as error:
-        logger.error("%s", error)
-        return 1
-    return 0
+    return service.build(config, load(config.weights, config.weight_format), lifecycle), config.edge
 
 
 def choose(config: LlmConfig, worker: str | None) -> WorkerConfig:
@@ -51,4 +36,6 @@ def choose(config: LlmConfig, worker: str | None) -> WorkerConfig:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    flags = process.parser("llm", "Offhook's embedded LLM worker")
+    flags.add_argument("--worker", help="id of the worker; may be left out when the profile has one")
+    sys.exit(process.main("llm", flags, build))

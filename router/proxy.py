@@ -65,13 +65,13 @@ class Proxy:
         routed = _Routed(request.url.path, pool, body, context, request_id)
 
         async def produce(outgoing: Outgoing) -> None:
-            outcome = "aborted"
+            outcome = "failed"
             try:
                 with self._lifecycle.unit():
                     await self._relay(routed, outgoing, received_s)
                 outcome = "served"
-            except Exception:
-                outcome = "failed"
+            except asyncio.CancelledError:
+                outcome = "aborted"
                 raise
             finally:
                 metrics.REQUESTS.labels(pool.model, outcome).inc()

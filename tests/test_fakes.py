@@ -11,7 +11,6 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 import stt.service
-import tts_engine.__main__
 import tts_engine.service
 from stt.config import SttConfig
 from tests.fakes import FakeStt, FakeTts
@@ -43,7 +42,7 @@ async def connected(kind: str, path: str) -> AsyncIterator[ClientConnection]:
             app = stt.service.build(stt_config, stt.service.load_models(stt_config), lifecycle)
         case _:
             tts_config = read(PROFILE).parse(TtsConfig, "tts_engine")
-            app = tts_engine.service.build(tts_config, tts_engine.__main__.load(tts_config), lifecycle)
+            app = tts_engine.service.build(tts_config, tts_engine.service.load(tts_config), lifecycle)
     async with serving(app, lifecycle, EDGE) as base, connect(base.replace("http", "ws") + path, proxy=None) as line:
         yield line
 

@@ -42,6 +42,7 @@ BROAD_ELSEWHERE = {
 }
 READS_ENVIRONMENT = {
     "wire/weights.py": "the cache's place, for processes and deploy alike",
+    "wire/process.py": "the threads of numpy, for every __main__ alike",
 }
 
 

@@ -12,14 +12,29 @@ from tts_engine import metrics, session
 from tts_engine.api import Synthesis, read_speech_request, respond
 from tts_engine.config import TtsConfig
 from tts_engine.engine import Engine
+from tts_engine.speaking import Speaker
+from tts_engine.text.lexicon import read_lexicon
+from tts_engine.vits.voice import VitsVoice
 from wire import speak
 from wire.errors import Overloaded, WireError
 from wire.service import Lifecycle, create_app
 from wire.sockets import Disconnected, Socket
+from wire.weights import cache_dir, model_dir
 
 logger = logging.getLogger(__name__)
 
 FULL_RETRY_S = 1.0  # when all connections are taken: they are calls, and end in their own time
+
+
+def load(config: TtsConfig) -> Engine:
+    """Raises: Unavailable."""
+    lexicon = read_lexicon(model_dir(config.lexicon))
+    voices = {}
+    for model in {voice.model for voice in config.voices}:
+        folder = model_dir(model)
+        voices[model] = VitsVoice(folder / "model.onnx", folder / "config.json", cache_dir() / "derived")
+    speakers = {voice.id: Speaker(voices[voice.model], lexicon) for voice in config.voices}
+    return Engine(speakers, config.max_waiting)
 
 
 def build(config: TtsConfig, engine: Engine, lifecycle: Lifecycle) -> FastAPI:

@@ -3,60 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
-from pathlib import Path
 
-from voice.call import Shared
-from voice.clients.llm import LlmClient
-from voice.config import VoiceConfig
-from voice.media.turn_model import SmartTurn
-from voice.media.vad import Silero
-from voice.server import build
-from wire import log, service
-from wire.config import ConfigError, read, read_key
-from wire.errors import WireError
-from wire.weights import model_dir
+from fastapi import FastAPI
 
-logger = logging.getLogger("voice")
+from wire import process
+from wire.config import Document, EdgeConfig
+from wire.service import Lifecycle
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m voice", description="Offhook's call server")
-    parser.add_argument("--profile", type=Path, required=True, help="YAML profile; its section 'voice' is used")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    arguments = parser.parse_args()
-    log.configure("voice", arguments.log_level)
-    try:
-        config = read(arguments.profile).parse(VoiceConfig, "voice")
-        lifecycle = service.Lifecycle("voice")
-        app = build(load(config, lifecycle), lifecycle)
-        service.run(app, lifecycle, config.edge)
-    except (ConfigError, WireError) as error:
-        logger.error("%s", error)
-        return 1
-    return 0
+def build(_: argparse.Namespace, document: Document, lifecycle: Lifecycle) -> tuple[FastAPI, EdgeConfig]:
+    """Raises: ConfigError, Unavailable."""
+    from voice import server
+    from voice.config import VoiceConfig
 
-
-def load(config: VoiceConfig, lifecycle: service.Lifecycle) -> Shared:
-    """Raises: Unavailable, ConfigError."""
-    key = read_key(config.service_key_file) if config.service_key_file is not None else None
-    return Shared(
-        config=config,
-        vad=Silero(model_dir(config.vad_model)),
-        turn_model=SmartTurn(model_dir(config.turn_model)),
-        llm=LlmClient(
-            config.llm_url,
-            config.llm_model,
-            key=key,
-            temperature=config.agent.temperature,
-            max_tokens=config.agent.max_reply_tokens,
-            prefill_tokens=config.prefill_tokens,
-        ),
-        service_key=key,
-        is_draining=lambda: lifecycle.draining,
-    )
+    config = document.parse(VoiceConfig, "voice")
+    return server.build(server.load(config, lifecycle), lifecycle), config.edge
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(process.main("voice", process.parser("voice", "Offhook's call server"), build))

@@ -14,15 +14,41 @@ from fastapi.responses import JSONResponse
 from voice import metrics
 from voice.admission import Seats
 from voice.call import Call, EndReason, Shared
+from voice.clients.llm import LlmClient
+from voice.config import VoiceConfig
+from voice.media.turn_model import SmartTurn
+from voice.media.vad import Silero
 from voice.transports.websocket import WebSocketTransport
 from wire import calls
+from wire.config import read_key
 from wire.errors import Overloaded, PeerError, WireError
 from wire.service import Lifecycle, create_app, error_response
 from wire.sockets import Disconnected
+from wire.weights import model_dir
 
 logger = logging.getLogger(__name__)
 
 _CLOSE_CODES: dict[EndReason, int] = {"failed": 1011, "drain": 1012}
+
+
+def load(config: VoiceConfig, lifecycle: Lifecycle) -> Shared:
+    """Raises: Unavailable, ConfigError."""
+    key = read_key(config.service_key_file) if config.service_key_file is not None else None
+    return Shared(
+        config=config,
+        vad=Silero(model_dir(config.vad_model)),
+        turn_model=SmartTurn(model_dir(config.turn_model)),
+        llm=LlmClient(
+            config.llm_url,
+            config.llm_model,
+            key=key,
+            temperature=config.agent.temperature,
+            max_tokens=config.agent.max_reply_tokens,
+            prefill_tokens=config.prefill_tokens,
+        ),
+        service_key=key,
+        is_draining=lambda: lifecycle.draining,
+    )
 
 
 def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:

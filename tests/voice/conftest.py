@@ -8,15 +8,10 @@ import pytest
 
 from tests.fakes import FakeLlm, FakeStt, FakeTts
 from tests.serving import serving
-from voice.call import Shared
-from voice.clients.llm import LlmClient
 from voice.config import AgentConfig, VoiceConfig
-from voice.media.turn_model import SmartTurn
-from voice.media.vad import Silero
-from voice.server import build
+from voice.server import build, load
 from wire.config import EdgeConfig
 from wire.service import Lifecycle
-from wire.weights import model_dir
 
 EDGE = EdgeConfig(port=0)
 
@@ -46,19 +41,9 @@ class Stage:
                 agent=AgentConfig(greeting=self.greeting),
                 **self.settings,  # type: ignore[arg-type]
             )
-            yield await stack.enter_async_context(serving(self._app(config), self.lifecycle, EDGE))
-
-    def _app(self, config: VoiceConfig):
-        llm = LlmClient(config.llm_url, "fake", key=None, temperature=0, max_tokens=80, prefill_tokens=0)
-        shared = Shared(
-            config=config,
-            vad=Silero(model_dir(config.vad_model)),
-            turn_model=SmartTurn(model_dir(config.turn_model)),
-            llm=llm,
-            service_key=None,
-            is_draining=lambda: self.lifecycle.draining,
-        )
-        return build(shared, self.lifecycle)
+            yield await stack.enter_async_context(
+                serving(build(load(config, self.lifecycle), self.lifecycle), self.lifecycle, EDGE)
+            )
 
 
 @pytest.fixture
