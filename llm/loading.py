@@ -66,7 +66,7 @@ def load(weights: str, weight_format: WeightFormat) -> Loaded:
         logger.info("preparing %s as %s; later starts are faster", source, weight_format)
         _derive(source, weight_format, described, tensors)
     description = json.loads(described.read_text())
-    state = torch.load(tensors, mmap=True, weights_only=True)
+    state = torch.load(tensors, weights_only=True)
     shape = Shape(**description["shape"])
     return Loaded(build_model(shape, state, weight_format), Tokenizer(**description["tokenizer"]))
 

@@ -8,7 +8,7 @@ Source: Touvron et al. 2023 (LLaMA), 2.2; GQA: Ainslie et al. 2023; rope: Su et 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -19,20 +19,20 @@ from llm.linear import Linear
 
 
 class KvCache:
-    """Keys and values of all blocks: each [layers, blocks, BLOCK_TOKENS, kv_size] float32.
+    """Keys and values, side by side, of every place of every block: [layers, places, 2 * kv_size] float32.
 
     Attention reads blocks with neighbouring numbers in place, and gathers others anew in every layer: nothing is copied
     when blocks are shared or a sequence starts.
     """
 
     def __init__(self, shape: Shape, num_blocks: int) -> None:
-        size = (shape.num_layers, num_blocks, BLOCK_TOKENS, shape.kv_size)
-        self.keys = torch.empty(size)  # untouched pages take no memory
-        self.values = torch.empty(size)
+        places = num_blocks * BLOCK_TOKENS
+        self._all = torch.empty(shape.num_layers, places, 2 * shape.kv_size)  # untouched pages take no memory
+        self.layers = self._all.unbind(0)
 
     def copy_block(self, source: int, target: int) -> None:
-        self.keys[:, target] = self.keys[:, source]
-        self.values[:, target] = self.values[:, source]
+        blocks = self._all.unflatten(1, (-1, BLOCK_TOKENS))  # type: ignore[no-untyped-call]
+        blocks[:, target] = blocks[:, source]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Span:
     stop: int
     context: int
     blocks: torch.Tensor  # int64, of the whole context
+    first_block: int
     is_run: bool  # each block's number is one above the one before
 
 
@@ -82,10 +83,17 @@ class Llama:
     ) -> None:
         self.shape = shape
         self._embedding = embedding
-        self._layers = layers
-        self._norm = norm
+        # `_normed` divides by a length, not by a root mean square: the rest of the factor goes into the weights.
+        self._norm = norm * shape.hidden**0.5
+        self._layers = [
+            replace(
+                layer,
+                attention_norm=layer.attention_norm * shape.hidden**0.5,
+                ffn_norm=layer.ffn_norm * shape.hidden**0.5,
+            )
+            for layer in layers
+        ]
         self._norm_floor = torch.tensor((shape.hidden * shape.norm_eps) ** 0.5)
-        self._norm_scale = shape.hidden**0.5
         self._head = head
         half = shape.head_size // 2
         frequencies = shape.rope_base ** (-torch.arange(half, dtype=torch.float64) / half)
@@ -100,10 +108,11 @@ class Llama:
         masks = [_mask(span, self.shape.num_heads // self.shape.num_kv_heads) for span in spans]
         rotations = self._rotations[positions]
         hidden = self._embedding(tokens)
-        for index, layer in enumerate(self._layers):
-            keys, values = kv.keys[index], kv.values[index]
-            attended = self._attend(layer, hidden, rotations, keys, values, slots, spans, masks)
-            hidden += layer.output(attended)
+        for layer, cache in zip(self._layers, kv.layers, strict=True):
+            qkv = layer.qkv(self._normed(hidden, layer.attention_norm)).float()
+            self._rotate(qkv, rotations)
+            cache.index_copy_(0, slots, qkv[:, self.shape.hidden :])
+            hidden += layer.output(self._attend(qkv, cache, spans, masks))
             gate, up = layer.gate_up(self._normed(hidden, layer.ffn_norm)).chunk(2, dim=1)
             hidden += layer.down(F.silu(gate).mul_(up))
         return self._head(self._normed(hidden[rows], self._norm)).float()
@@ -111,59 +120,44 @@ class Llama:
     def _normed(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """RMSNorm in four operations; `F.rms_norm` is ten on a CPU, and a step of one token feels each."""
         lengths = torch.linalg.vector_norm(hidden, 2, 1, True)
-        return (hidden * weight).div_(torch.hypot(lengths, self._norm_floor)).mul_(self._norm_scale)
+        return (hidden * weight).div_(torch.hypot(lengths, self._norm_floor))
+
+    def _rotate(self, qkv: torch.Tensor, rotations: torch.Tensor) -> None:
+        """Rotary embedding of queries and keys, in place."""
+        num_rotated = self.shape.num_heads + self.shape.num_kv_heads
+        pairs = qkv[:, : num_rotated * self.shape.head_size].view(len(qkv), num_rotated, -1, 2)
+        torch.view_as_complex(pairs).mul_(rotations)
 
     def _attend(
-        self,
-        layer: Layer,
-        hidden: torch.Tensor,
-        rotations: torch.Tensor,
-        keys: torch.Tensor,
-        values: torch.Tensor,
-        slots: torch.Tensor,
-        spans: list[Span],
-        masks: list[torch.Tensor | None],
+        self, qkv: torch.Tensor, cache: torch.Tensor, spans: list[Span], masks: list[torch.Tensor | None]
     ) -> torch.Tensor:
-        shape = self.shape
-        qkv = layer.qkv(self._normed(hidden, layer.attention_norm)).float()
-        num_rotated = shape.num_heads + shape.num_kv_heads
-        qk = qkv[:, : num_rotated * shape.head_size].view(len(qkv), num_rotated, -1, 2)
-        qk = torch.view_as_real(torch.view_as_complex(qk) * rotations).flatten(2)
-        keys.view(-1, shape.kv_size).index_copy_(0, slots, qk[:, shape.num_heads :].flatten(1))
-        values.view(-1, shape.kv_size).index_copy_(0, slots, qkv[:, -shape.kv_size :])
+        """[tokens, hidden]"""
         attended = [
-            _attend_span(qk[span.start : span.stop, : shape.num_heads], keys, values, span, mask, shape)
+            _attend_span(qkv[span.start : span.stop, : self.shape.hidden], cache, span, mask, self.shape)
             for span, mask in zip(spans, masks, strict=True)
         ]
         return attended[0] if len(attended) == 1 else torch.cat(attended)
 
 
 def _attend_span(
-    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, span: Span, mask: torch.Tensor | None, shape: Shape
+    q: torch.Tensor, cache: torch.Tensor, span: Span, mask: torch.Tensor | None, shape: Shape
 ) -> torch.Tensor:
-    """`q`: [tokens, heads, head_size]. The heads that share keys become rows of one attention: no keys are repeated."""
-    k = _gather(keys, span, shape)
-    v = _gather(values, span, shape)
-    count = span.stop - span.start
-    group = shape.num_heads // shape.num_kv_heads
-    q = (
-        q.view(count, shape.num_kv_heads, group, shape.head_size)
-        .permute(1, 2, 0, 3)
-        .reshape(1, shape.num_kv_heads, group * count, shape.head_size)
-    )
-    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    return out.view(shape.num_heads, count, shape.head_size).transpose(0, 1).reshape(count, shape.hidden)
-
-
-def _gather(cache: torch.Tensor, span: Span, shape: Shape) -> torch.Tensor:
-    """[1, kv_heads, context, head_size]"""
+    """`q`: [tokens, hidden]. The heads that share keys become rows of one attention: no keys are repeated."""
     if span.is_run:
-        first = int(span.blocks[0])
-        found = cache[first : first + len(span.blocks)]
+        first = span.first_block * BLOCK_TOKENS
+        found = cache[first : first + span.context]
     else:
-        found = cache.index_select(0, span.blocks)
-    flat = found.view(-1, shape.num_kv_heads, shape.head_size)[: span.context]
-    return flat.transpose(0, 1).unsqueeze(0)
+        found = cache.view(-1, BLOCK_TOKENS, cache.shape[1])[span.blocks].flatten(0, 1)[: span.context]
+    kv = found.view(1, span.context, 2, shape.num_kv_heads, shape.head_size).permute(2, 0, 3, 1, 4)
+    group = shape.num_heads // shape.num_kv_heads
+    count = span.stop - span.start
+    if count > 1:
+        q = q.view(count, shape.num_heads, shape.head_size).transpose(0, 1)
+    q = q.reshape(1, shape.num_kv_heads, group * count, shape.head_size)
+    out = F.scaled_dot_product_attention(q, kv[0], kv[1], attn_mask=mask)
+    if count > 1:
+        out = out.view(shape.num_heads, count, shape.head_size).transpose(0, 1)
+    return out.reshape(count, shape.hidden)
 
 
 def _slots(span: Span) -> torch.Tensor:

@@ -27,7 +27,7 @@ class Runner:
             positions += range(start, stop)
             blocks = sequence.blocks[: num_blocks_for(stop)]
             is_run = blocks == list(range(blocks[0], blocks[0] + len(blocks)))
-            spans.append(Span(begin, len(tokens), stop, torch.tensor(blocks), is_run))
+            spans.append(Span(begin, len(tokens), stop, torch.tensor(blocks), blocks[0], is_run))
             if chunk.samples:
                 rows.append(len(tokens) - 1)
         return self._model.forward(

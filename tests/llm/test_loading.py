@@ -27,7 +27,7 @@ def file() -> GgufFile:
 def log_probabilities(loaded: Loaded, tokens: list[int]) -> torch.Tensor:
     """Of each token but the first, given those before it."""
     blocks = num_blocks_for(len(tokens))
-    span = Span(0, len(tokens), len(tokens), torch.arange(blocks), is_run=True)
+    span = Span(0, len(tokens), len(tokens), torch.arange(blocks), 0, is_run=True)
     with torch.inference_mode():
         logits = loaded.model.forward(
             KvCache(loaded.model.shape, blocks),

@@ -53,7 +53,7 @@ def reference(state: State, tokens: list[int]) -> torch.Tensor:
 def span(start: int, count: int, context: int, blocks: list[int]) -> Span:
     needed = blocks[: num_blocks_for(context)]
     is_run = needed == list(range(needed[0], needed[0] + len(needed)))
-    return Span(start, start + count, context, torch.tensor(needed), is_run)
+    return Span(start, start + count, context, torch.tensor(needed), needed[0], is_run)
 
 
 def logits(model: Llama, kv: KvCache, parts: list[tuple[list[int], int, list[int]]]) -> torch.Tensor:
