@@ -369,7 +369,7 @@ class Call:
             context=RequestContext(self.id, self._turn.number, self._num_attempts, deadline_s),
             speculation=speculation,
         )
-        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._watch_deadline()))
+        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._watch_deadline(attempt)))
 
     async def _run_attempt(self, attempt: Answering) -> None:
         try:
@@ -382,9 +382,9 @@ class Call:
         except WireError as error:
             self._on_failure(attempt, error)
 
-    async def _watch_deadline(self) -> None:
+    async def _watch_deadline(self, attempt: Answering) -> None:
         await asyncio.sleep(self._config.answer_deadline_s)
-        if self._turn.state is State.THINKING:
+        if attempt is self._attempt and self._turn.state is State.THINKING:
             self._tell(DeadlineExceeded("the answer took too long"))
             self._fire(Event.FAILED)
 
@@ -401,7 +401,9 @@ class Call:
         self._outbox.post(calls.Error(error.code, str(error)))
 
     def _close(self) -> None:
-        self._attempt = None
+        if self._attempt is not None:
+            self._attempt.cancel()
+            self._attempt = None
 
     def _interrupt(self) -> None:
         heard, attempt = self._mouth.heard(time.monotonic()), self._attempt

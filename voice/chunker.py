@@ -46,7 +46,7 @@ class Chunker:
 
     def due(self) -> str | None:
         """Time is up for the first unit: the whole words there are, if any."""
-        end = self._pending.rfind(" ") + 1
+        end = _last_break(self._pending, otherwise=0)
         if not self._is_first or not self._pending[:end].strip():
             return None
         return self._take(end)
@@ -72,9 +72,9 @@ class Chunker:
         if self._is_first and count_words(self._pending) > MAX_FIRST_WORDS:
             return self._pending.rfind(" ") + 1 or None
         limit = MAX_FIRST_CHARACTERS if self._is_first else MAX_UNIT_CHARACTERS
-        return _last_break(self._pending[:limit]) if len(self._pending) > limit else None
+        return _last_break(self._pending[:limit], otherwise=limit) if len(self._pending) > limit else None
 
 
-def _last_break(text: str) -> int:
-    """After the last space, else after the last character that is part of no word, else everything."""
-    return text.rfind(" ") + 1 or max((m.end() for m in _NO_WORD.finditer(text)), default=len(text))
+def _last_break(text: str, otherwise: int) -> int:
+    """After the last space, else after the last character that is part of no word, else `otherwise`."""
+    return text.rfind(" ") + 1 or max((m.end() for m in _NO_WORD.finditer(text)), default=otherwise)

@@ -62,6 +62,19 @@ async def test_the_next_turn_remembers_the_last(stage: Stage):
     assert stage.llm.num_prefills >= 3
 
 
+async def test_the_deadline_of_one_turn_does_not_end_the_next(stage: Stage):
+    stage.settings = {"answer_deadline_s": 2.5}
+    stage.llm.replies = ["Yes."]
+    async with stage.up() as base, calling(base) as caller:
+        caller.say(hello())
+        await caller.until(calls.Turn)
+        stage.llm.token_s = 1.0  # the second answer is being waited for when the first's deadline passes
+        caller.say(hello())
+        second = await caller.until(calls.Turn, lambda t: t.turn == 2)
+
+    assert second.outcome == "answered"
+
+
 async def test_the_greeting_is_spoken_first_and_remembered(stage: Stage):
     stage.greeting = "Hello caller."
     async with stage.up() as base, calling(base) as caller:

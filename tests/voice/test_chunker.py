@@ -62,6 +62,13 @@ def test_due_has_nothing_to_give_before_the_first_whole_word():
     assert chunker.due() is None
 
 
+def test_due_cuts_text_without_spaces_between_its_words():
+    chunker = Chunker()
+    chunker.push("1-2-34")
+
+    assert chunker.due() == "1-2-"
+
+
 @given(st.lists(st.one_of(st.text(max_size=30), st.sampled_from([". ", ", ", "!", "\n", " ", "Dr.", "1.5", "。"]))))
 def test_units_joined_are_the_input(deltas: list[str]):
     assert "".join(chunks(*deltas)) == "".join(deltas)
