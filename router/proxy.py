@@ -115,7 +115,8 @@ class Proxy:
         if not outgoing.started or routed.body.get("stream") is not True:
             raise failure
         logger.warning("x %s: %s", routed.request_id, failure)
-        await outgoing.write(sse.encode(json.dumps(error_body(str(failure), failure.code))))
+        # The worker may have been lost inside an event: an empty line ends that one.
+        await outgoing.write(b"\n\n" + sse.encode(json.dumps(error_body(str(failure), failure.code))))
 
     async def _try(
         self, worker: Worker, routed: _Routed, outgoing: Outgoing, received_s: float, *, is_last: bool

@@ -16,6 +16,7 @@ from router.workers import Pool, watch
 from wire.service import Lifecycle, create_app
 
 PATHS = ("/v1/chat/completions", "/v1/completions", "/tokenize")
+KEEP_ALIVE_S = 4.0  # uvicorn, and so vLLM, closes after 5 s: a request on a connection just closed would be lost
 MAX_CONNECTIONS = 1000  # to workers; admission bounds the calls long before
 
 
@@ -27,8 +28,9 @@ def build(config: RouterConfig, lifecycle: Lifecycle) -> FastAPI:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout_s)
-        connector = aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ttl_dns_cache=60)
-        async with aiohttp.ClientSession(timeout=timeout, connector=connector, auto_decompress=False) as http:
+        connector = aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ttl_dns_cache=60, keepalive_timeout=KEEP_ALIVE_S)
+        plain = {"accept-encoding": "identity"}  # a compressor in between would hold small chunks back
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector, headers=plain) as http:
             proxy.http = http
             watching = asyncio.create_task(watch(list(pools.values()), http, config))
             try:

@@ -51,7 +51,9 @@ class Upstream:
             response = web.StreamResponse(headers={"content-type": "text/event-stream"})
             await response.prepare(request)
             await response.write(b'data: {"n":1}\n\n')
-            if self.behaviour == "die midway":
+            if self.behaviour == "die inside an event":
+                await response.write(b'data: {"n":')
+            if self.behaviour in ("die midway", "die inside an event"):
                 assert request.transport is not None
                 request.transport.abort()
             if self.behaviour == "hang midway":
@@ -123,6 +125,13 @@ async def test_a_stream_is_relayed_byte_for_byte_with_names_and_ids():
     assert (sent_headers["x-offhook-call"], sent_headers["x-offhook-turn"]) == ("c", "3")
 
 
+async def test_workers_are_asked_not_to_compress():
+    async with routed("stream") as (base, [upstream], http):
+        await ask(http, base, {"accept-encoding": "gzip"})
+
+    assert upstream.requests[0][0]["Accept-Encoding"] == "identity"
+
+
 async def test_the_deadline_shrinks_on_its_way():
     async with routed("stream") as (base, [upstream], http):
         await ask(http, base, {"x-offhook-deadline-ms": "5000"})
@@ -155,8 +164,9 @@ async def test_a_bad_request_is_passed_back_and_not_tried_elsewhere():
     assert upstreams[1].requests == []
 
 
-async def test_a_worker_that_dies_midway_ends_the_stream_with_an_error_event():
-    async with routed("die midway", "stream") as (base, upstreams, http):
+@pytest.mark.parametrize("behaviour", ["die midway", "die inside an event"])
+async def test_a_worker_that_dies_midway_ends_the_stream_with_an_error_event(behaviour: str):
+    async with routed(behaviour, "stream") as (base, upstreams, http):
         status, _, body = await ask(http, base)
 
     events = Decoder().feed(body)
