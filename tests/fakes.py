@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from wire import listen, speak, sse
 from wire.config import EdgeConfig
+from wire.errors import PeerError
 from wire.pcm import pack_utterance
 from wire.service import Lifecycle, create_app
 from wire.sockets import Disconnected, Socket
@@ -92,6 +93,8 @@ class FakeTts:
         try:
             while True:
                 match await peer.receive():
+                    case speak.Hello(voice="nobody"):
+                        raise PeerError("no voice 'nobody'", code="unknown_voice")
                     case speak.Hello():
                         await peer.send(speak.Ready(1, "tone", TTS_RATE_HZ))
                     case speak.Text(utterance=utterance, delta=delta):
@@ -108,6 +111,8 @@ class FakeTts:
                     case speak.Cancel(utterance=utterance):
                         self.cancelled.append(utterance)
                         await peer.send(speak.Cancelled(utterance))
+        except PeerError as error:
+            await peer.fail(error)
         except Disconnected:
             return
 

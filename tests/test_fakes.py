@@ -127,5 +127,16 @@ async def test_nothing_of_an_utterance_comes_after_its_cancelled(kind: str):
     assert utterance == 2
 
 
+@pytest.mark.parametrize("kind", ["fake tts", "tts"])
+async def test_an_unknown_voice_is_refused_before_ready(kind: str):
+    async with connected(kind, "/v1/speak") as line:
+        await line.send(encode(speak.Hello(1, voice="nobody")))
+        error = decode_or_none(await line.recv())
+        await line.wait_closed()
+
+    assert isinstance(error, speak.Error)
+    assert (error.code, error.utterance, line.close_code) == ("unknown_voice", None, 1008)
+
+
 def decode_or_none(data: str | bytes) -> speak.ServerMessage | None:
     return decode(data, speak.SERVER_MESSAGES) if isinstance(data, str) else None

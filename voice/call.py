@@ -45,7 +45,7 @@ from voice.speculation import Speculator
 from voice.transports.boundary import Transport
 from voice.turn import Action, Event, State, Turn
 from wire import calls
-from wire.errors import DeadlineExceeded, WireError
+from wire.errors import DeadlineExceeded, Unavailable, WireError
 from wire.log import about
 from wire.messages import PROTOCOL_VERSION
 from wire.request import RequestContext
@@ -168,10 +168,11 @@ class Call:
         return reason
 
     async def _wait_for_services(self) -> None:
+        """Raises: PeerError for a language or voice that is not served."""
         try:
             await self._stt.link.wait_ready(SERVICES_READY_S)
             await self._tts.link.wait_ready(SERVICES_READY_S)
-        except WireError as error:
+        except Unavailable as error:
             self._outbox.post(calls.Error(error.code, str(error)))
             raise CallEnded("failed") from None
 

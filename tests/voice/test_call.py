@@ -285,6 +285,12 @@ async def test_a_broken_hello_is_one_clear_error(stage: Stage, first: str | byte
         assert connection.close_code == 1008
 
 
+async def test_an_unknown_voice_is_one_clear_error(stage: Stage):
+    async with stage.up() as base, calling(base, calls.Hello(1, voice="nobody")) as caller:
+        assert (await caller.until(calls.Error)).code == "unknown_voice"
+        assert await caller.until_closed() == 1008
+
+
 @pytest.mark.parametrize("payload", [b"\0", bytes(64002), "{", '{"type":"hello","version":1}', '{"type":"played"}'])
 async def test_a_broken_message_ends_that_call_only(stage: Stage, payload: str | bytes):
     stage.settings = {"max_calls": 2}

@@ -17,6 +17,7 @@ from wire.request import RequestContext
 from wire.sse import DONE, Decoder
 
 CONNECT_TIMEOUT_S = 2.0
+KEEP_ALIVE_S = 4.0  # shorter than uvicorn's 5 s: a connection the server is about to close must not carry a turn
 READ_SIZE_BYTES = 1 << 16
 
 
@@ -35,7 +36,8 @@ class LlmClient:
 
     async def open(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-        self._session = aiohttp.ClientSession(timeout=timeout, headers=self._headers)
+        connector = aiohttp.TCPConnector(keepalive_timeout=KEEP_ALIVE_S)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, headers=self._headers)
 
     async def close(self) -> None:
         if self._session is not None:

@@ -48,7 +48,9 @@ class Link(Generic[In]):
         self._on_message = on_message
         self._on_lost = on_lost
         self._connection: ClientConnection | None = None
-        self._connected = asyncio.Event()
+        self._is_ready = False
+        self._refusal: PeerError | None = None
+        self._answered = asyncio.Event()  # ready or refused
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -76,26 +78,34 @@ class Link(Generic[In]):
             except PeerError as error:
                 logger.warning("x %s sent what we do not understand: %s", self._url, error)
             self._connection = None
-            self._connected.clear()
+            self._is_ready = False
             self._on_lost()
             await asyncio.sleep(backoff_s)
             backoff_s = min(MAX_BACKOFF_S, 2 * backoff_s)
 
     def ready(self) -> None:
         """Called by the owner on the service's `ready`: from now on `send` sends."""
-        self._connected.set()
+        self._is_ready, self._refusal = True, None
+        self._answered.set()
+
+    def refuse(self, error: PeerError) -> None:
+        """Called by the owner when the service does not take our hello."""
+        self._refusal = error
+        self._answered.set()
 
     async def wait_ready(self, timeout_s: float) -> None:
-        """Raises: Unavailable."""
+        """Raises: PeerError when our hello is refused, Unavailable when nobody answers."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._connected.wait()
+                await self._answered.wait()
         except TimeoutError:
             raise Unavailable(f"{self._url} does not answer") from None
+        if self._refusal is not None:
+            raise self._refusal
 
     async def send(self, message: Message | bytes) -> None:
         """Raises: Unavailable while there is no connection, or when it stalls."""
-        if self._connection is None or not self._connected.is_set():
+        if self._connection is None or not self._is_ready:
             raise Unavailable(f"{self._url} is not connected")
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):

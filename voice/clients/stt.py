@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from voice.clients.socket import Link
 from wire import listen
-from wire.errors import DeadlineExceeded, Overloaded, Unavailable, WireError
+from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable, WireError
 from wire.messages import PROTOCOL_VERSION
 from wire.pcm import Pcm16
 
@@ -79,6 +79,8 @@ class SttClient:
                 self._on_partial(message.revision, message.text)
             case listen.Speculation() | listen.Final():
                 self._settle(message.id, message.text)
+            case listen.Error(id=None):
+                self.link.refuse(PeerError(message.message, code=message.code))
             case listen.Error():
                 self._settle(message.id, _error(message))
 
