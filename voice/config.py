@@ -10,7 +10,7 @@ from wire.config import EdgeConfig
 
 @dataclass(frozen=True)
 class EndpointingConfig:
-    """When a caller's turn is over. Silence is counted by VAD, which itself lags the last audible sample by 75-115 ms."""
+    """When a caller's turn is over. Silence is counted by VAD, which lags the last audible sample by 75 to 115 ms."""
 
     speech_threshold: float = 0.5  # Silero: probability at and above which a window is speech
     speculate_after_s: float = 0.096  # three windows: STT and the turn model start here
