@@ -247,7 +247,9 @@ def run(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig, sock: socket.socke
     server = server_for(app, lifecycle, edge)
     if sock is None:
         sock = listen_socket(edge)
-    logger.info("listening on %s:%d", *sock.getsockname()[:2])
+    host, port = sock.getsockname()[:2]
+    key = f"; clients need the API key in {edge.api_key_file}" if edge.api_key_file is not None else ""
+    logger.info("listening on %s:%d%s", host, port, key)
     server.run(sockets=[sock])
     logger.info("drained")
 
