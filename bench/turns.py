@@ -1,4 +1,6 @@
-"""Turn latency of one caller against a running stack: `python bench/turns.py --turns 100 [--wav FILE ...]`.
+"""Turn latency of one caller against a running stack.
+
+    PYTHONPATH=. .venv/bin/python bench/turns.py --turns 100 [--wav FILE ...]
 
 Latency is measured at the caller (`deploy.call`), beside the server's own waterfall. Without `--wav` the recorded clips
 of `pytest-audioeval` are spoken in turn. Prints a table and writes JSON. Numbers of a busy machine are worthless: look
@@ -55,7 +57,7 @@ def measure(url: str, paths: list[Path], num_turns: int) -> tuple[list[TurnRepor
         heard = asyncio.run(call(url, batch, hello))
         turns += report(url, heard, None).turns
         num_slips += heard.num_slips
-        print(f"{len(turns)}/{num_turns}", end="\r", file=sys.stderr, flush=True)
+        print(f"{len(turns)} of {num_turns} turns", file=sys.stderr, flush=True)
     return turns, num_slips
 
 

@@ -23,7 +23,7 @@ from deploy import profile as profile_module
 from deploy.call import call
 from deploy.call_report import report, show
 from deploy.catalogue import Catalogue, Model, read_catalogue
-from deploy.errors import DeployError, StartError
+from deploy.errors import CallError, DeployError, StartError
 from deploy.profile import read_profile
 from deploy.progress import progress_for
 from deploy.recording import read_speech, write_stereo
@@ -99,6 +99,8 @@ def _list(arguments: argparse.Namespace) -> None:
 
 def _call(arguments: argparse.Namespace) -> None:
     key = read_key(arguments.key_file) if arguments.key_file is not None else None
+    if arguments.out is not None and not arguments.out.absolute().parent.is_dir():
+        raise CallError(f"{arguments.out}: its folder does not exist")
     speeches, rate_hz = read_speech(arguments.wav)
     hello = calls.Hello(
         PROTOCOL_VERSION,

@@ -343,7 +343,7 @@ class _Line:
 
 
 def _refused(url: str, status: int) -> CallError:
-    if status in (401, 403):
+    if status == 401:
         return CallError(f"{url} wants an API key (HTTP {status})", "give the file that holds it: --key-file")
     return CallError(f"{url} takes no calls (HTTP {status})", "the path of calls is /v1/calls")
 

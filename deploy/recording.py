@@ -51,6 +51,8 @@ def read_speech(paths: Sequence[Path]) -> tuple[list[Speech], SampleRate]:
 
 
 def _read_mono(path: Path) -> tuple[Pcm16, int]:
+    if not path.is_file():
+        raise CallError(f"{path}: no such file")
     try:
         audio, rate_hz = soundfile.read(path, dtype="float32", always_2d=True)
     except (OSError, soundfile.LibsndfileError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -48,4 +49,5 @@ def address_line(profile: Profile) -> str:
         return f"http://{reachable_host(edge.host)}:{edge.port}"
     edge = profile.voice.edge
     url = f"ws://{reachable_host(edge.host)}:{edge.port}/v1/calls"
-    return f"{url}   call it: offhook call --wav FILE --url {url}"
+    offhook = "offhook" if shutil.which("offhook") else str(Path(sys.executable).with_name("offhook"))
+    return f"{url}   call it: {offhook} call --wav FILE --url {url}"

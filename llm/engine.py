@@ -197,11 +197,20 @@ class Engine:
             if first_chunk and not chunk.sequence.num_generated:
                 self._count_prompt(chunk.sequence)
             if samples:
-                self._take(chunk.sequence, chunk.sequence.sampler.sample(next(logits)))
+                self._sample(chunk.sequence, next(logits))
             elif chunk.sequence.num_computed == len(chunk.sequence.tokens):
                 self._finish(chunk.sequence, "", "length")  # prefill only
         kind = "prefill" if any(not chunk.sequence.num_generated or chunk.count > 1 for chunk in chunks) else "decode"
         metrics.STEP.labels(self.config.id, kind).observe(time.monotonic() - started_s)
+
+    def _sample(self, sequence: Sequence, logits: torch.Tensor) -> None:
+        try:
+            token = sequence.sampler.sample(logits)
+        except Exception:  # one request: the others of the step go on
+            logger.exception("x sampling")
+            self._fail(sequence, Unavailable("sampling failed on this request"))
+            return
+        self._take(sequence, token)
 
     def _take(self, sequence: Sequence, token: int) -> None:
         """`token` is the sequence's next: pass its text on, or end."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+MIN_FACTOR = 0.01  # dividing logits by less makes no difference to sampling, and by much less overflows
 TOP_P_CANDIDATES = (
     1024  # sorting 49,152 logits takes 5 ms, finding the 1,024 largest 0.5; above them the rest is sorted
 )
@@ -28,14 +29,14 @@ class Sampling:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature <= 2:
-            raise ValueError(f"temperature must be 0 to 2, got {self.temperature}")
+        if not (self.temperature == 0 or MIN_FACTOR <= self.temperature <= 2):
+            raise ValueError(f"temperature must be 0, or {MIN_FACTOR} to 2, got {self.temperature}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must be above 0 and at most 1, got {self.top_p}")
         if self.top_k < 0:
             raise ValueError(f"top_k must be 0 (all) or more, got {self.top_k}")
-        if not 0 < self.repetition_penalty <= 2:
-            raise ValueError(f"repetition_penalty must be above 0 and at most 2, got {self.repetition_penalty}")
+        if not MIN_FACTOR <= self.repetition_penalty <= 2:
+            raise ValueError(f"repetition_penalty must be {MIN_FACTOR} to 2, got {self.repetition_penalty}")
         for name in ("frequency_penalty", "presence_penalty"):
             if not -2 <= getattr(self, name) <= 2:
                 raise ValueError(f"{name} must be -2 to 2, got {getattr(self, name)}")

@@ -14,6 +14,7 @@ from wire.pcm import Pcm16
 
 MAX_FILE_S = 1800.0  # 58 MB of samples here; a small file of silence may unpack to hours
 BLOCK_FRAMES = 48000
+MIN_RATE_HZ = 4000  # below it nothing is speech, and resampling a block would multiply it without bound
 
 
 def decode(data: bytes) -> Pcm16:
@@ -26,6 +27,8 @@ def decode(data: bytes) -> Pcm16:
     num_samples = 0
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
+            if file.samplerate < MIN_RATE_HZ:
+                raise PeerError(f"sample rate {file.samplerate} Hz; at least {MIN_RATE_HZ}", code="bad_audio")
             for block in file.blocks(blocksize=BLOCK_FRAMES, dtype="float32", always_2d=True):
                 mono = np.ascontiguousarray(np.nan_to_num(block.mean(axis=1, dtype=np.float32))[np.newaxis])
                 frame = av.AudioFrame.from_ndarray(mono, format="flt", layout="mono")

@@ -67,7 +67,9 @@ class Synthesis:
     def __init__(self, engine: Engine, asked: SpeechRequest, models: tuple[str, ...], place: Place) -> None:
         """`place` is held until `close`. Raises: PeerError."""
         if asked.model is not None and asked.model not in models:
-            raise PeerError(f"no model '{asked.model:.64}'; there is {', '.join(models)}", code="unknown_model")
+            raise PeerError(
+                f"no model '{asked.model:.64}'; there is {', '.join(models)}", code="model_not_found", http_status=404
+            )
         self._manner = manner_of(engine, asked.voice, asked.speed, asked.seed)
         self._engine = engine
         self._asked = asked

@@ -205,7 +205,7 @@ class Call:
                     if not self._mouth.acknowledge(received.sample, now):
                         self._log.debug("implausible acknowledgement of sample %d", received.sample)
                 case _:
-                    for decision in await self._ears.hear(received, now):
+                    async for decision in self._ears.hear(received, now):
                         self._decide(decision)
 
     def _decide(self, decision: Decision) -> None:
@@ -239,7 +239,7 @@ class Call:
     def _on_speech_end(self, *, is_noise: bool) -> None:
         self._quiet_since_s = time.monotonic()
         if self._turn.state is not State.HEARING:
-            self._spawn(self._ears.forget())
+            self._spawn(self._ears.forget(self._stt.position))
         elif is_noise and not self._said:
             self._fire(Event.NOISE)
         else:
@@ -349,7 +349,7 @@ class Call:
     def _drop(self) -> None:
         self._report("empty", "")
         self._withdraw()
-        self._spawn(self._ears.forget())
+        self._spawn(self._ears.forget(self._stt.position))
 
     def _answer(self) -> None:
         now = time.monotonic()

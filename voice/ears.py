@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import AsyncIterator
 
 import numpy as np
 
@@ -49,7 +50,6 @@ class Ears:
         self._utterance: list[Pcm16] = []
         self._utterance_end = 0  # sample count at the end of what `_utterance` holds
         self.speech_end_s = 0.0
-        self.stt_lost = False
 
     @property
     def in_speech(self) -> bool:
@@ -62,24 +62,23 @@ class Ears:
         """The turn model's answer to a question that `hear` asked."""
         return self._noting_end(self._endpointer.answer(question, probability))
 
-    async def hear(self, pcm: Pcm16, now: float) -> list[Decision]:
-        """`pcm` arrived at `now`. What it decides comes in order."""
+    async def hear(self, pcm: Pcm16, now: float) -> AsyncIterator[Decision]:
+        """`pcm` arrived at `now`. Each decision is to be carried out before the next is asked for."""
         audio = self._resampler.push(pcm)
         self._num_heard += audio.size
         self._arrivals.append((self._num_heard, now))
         while len(self._arrivals) > 1 and self._arrivals[0][1] < now - ARRIVALS_KEPT_S:
             self._arrivals.popleft()
         self._window = np.concatenate([self._window, audio])
-        decisions: list[Decision] = []
         while self._window.size >= WINDOW_SAMPLES:
             window, self._window = self._window[:WINDOW_SAMPLES], self._window[WINDOW_SAMPLES:]
-            decisions += await self._hear_window(window)
-        return decisions
+            for decision in await self._hear_window(window):
+                yield decision
 
-    async def forget(self) -> None:
-        """What was sent to recognition will not be asked for."""
+    async def forget(self, end_sample: int) -> None:
+        """What was sent to recognition up to `end_sample` will not be asked for."""
         try:
-            await self._stt.discard()
+            await self._stt.discard(end_sample)
         except Unavailable as error:
             logger.debug("nothing to discard: %s", error)
 
@@ -92,8 +91,6 @@ class Ears:
             return decisions
         self._utterance.append(window)
         if any(isinstance(d, SpeechStarted) for d in decisions):
-            self.stt_lost = False
-            await self.forget()
             await self._feed(self.utterance())
         elif was_in_speech:
             await self._feed(window)
@@ -106,8 +103,8 @@ class Ears:
     async def _feed(self, pcm: Pcm16) -> None:
         try:
             await self._stt.feed(pcm)
-        except Unavailable:
-            self.stt_lost = True
+        except Unavailable as error:
+            logger.debug("not heard by recognition: %s", error)
 
     def _noting_end(self, decisions: list[Decision]) -> list[Decision]:
         for decision in decisions:

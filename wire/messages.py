@@ -32,6 +32,18 @@ def encode(message: Message) -> str:
     return json.dumps({"type": message.TYPE, **fields}, ensure_ascii=False, separators=(",", ":"))
 
 
+def read_json_object(text: str | bytes) -> dict[str, Any]:
+    """Raises: PeerError with code `bad_json` for what is no JSON object, or holds half a surrogate pair."""
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # json takes lone surrogates, and nobody else does
+    except (ValueError, RecursionError) as error:
+        raise PeerError(f"not JSON: {str(error)[:100]}", code="bad_json") from None
+    if not isinstance(value, dict):
+        raise PeerError("a JSON object is expected", code="bad_json")
+    return value
+
+
 def decode(text: str, kinds: Iterable[type[M]]) -> M:
     """Parse one text message as one of `kinds`.
 
@@ -39,12 +51,7 @@ def decode(text: str, kinds: Iterable[type[M]]) -> M:
     """
     if len(text) > MAX_JSON_BYTES:
         raise PeerError(f"message of {len(text)} characters; at most {MAX_JSON_BYTES}", code="too_large")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise PeerError(f"not JSON: {error}", code="bad_json") from None
-    if not isinstance(value, dict):
-        raise PeerError("a message is a JSON object", code="bad_message")
+    value = read_json_object(text)
     by_tag = {kind.TYPE: kind for kind in kinds}
     tag = value.pop("type", None)
     if not isinstance(tag, str) or tag not in by_tag:

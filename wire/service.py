@@ -10,7 +10,6 @@ clear line.
 from __future__ import annotations
 
 import hmac
-import json
 import logging
 import socket
 import sys
@@ -29,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wire.config import ConfigError, EdgeConfig, read_key
 from wire.errors import Overloaded, PeerError, Unauthorized, Unavailable, WireError
+from wire.messages import read_json_object
 
 logger = logging.getLogger(__name__)
 
@@ -134,14 +134,7 @@ async def read_json(request: Request, limit_bytes: int = 1 << 20) -> dict[str, o
 
     Raises: PeerError.
     """
-    body = await read_body(request, limit_bytes)
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise PeerError(f"not JSON: {error}", code="bad_json") from None
-    if not isinstance(value, dict):
-        raise PeerError("the request body must be a JSON object", code="bad_json")
-    return value
+    return read_json_object(await read_body(request, limit_bytes))
 
 
 def error_body(message: str, code: str) -> dict[str, object]:

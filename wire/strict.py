@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 T = TypeVar("T")
+MAX_INT = 2**64  # a seed takes as much; more overflows where a float is computed
+MAX_ECHO = 60  # characters of a peer's input in an error
 
 
 class Invalid(ValueError):
@@ -44,7 +46,7 @@ def parse(cls: type[T], value: object, where: str = "") -> T:
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     for key in value:
         if key not in fields:
-            raise Invalid(_join(where, str(key)), _unknown("key", str(key), fields))
+            raise Invalid(_join(where, str(key)[:MAX_ECHO]), _unknown("key", str(key)[:MAX_ECHO], fields))
     arguments = {}
     for name, field in fields.items():
         if name in value:
@@ -76,8 +78,8 @@ def _convert(hint: Any, value: object, where: str) -> object:
         return _convert_union(hint, value, where)
     if origin is Literal:
         choices = typing.get_args(hint)
-        if value not in choices or isinstance(value, bool) != any(c is value for c in choices if isinstance(c, bool)):
-            raise Invalid(where, f"expected one of {', '.join(map(str, choices))}, got {value!r}")
+        if not any(type(choice) is type(value) and choice == value for choice in choices):
+            raise Invalid(where, f"expected one of {', '.join(map(str, choices))}, got {_name(value)}")
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
@@ -107,6 +109,8 @@ def _convert_union(hint: Any, value: object, where: str) -> object:
 def _convert_scalar(hint: Any, value: object, where: str) -> object:
     if hint is object:
         return value
+    if isinstance(value, int) and abs(value) > MAX_INT:
+        raise Invalid(where, "out of range")
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, float) and value != value:

@@ -217,7 +217,7 @@ def test_stereo_file_is_mixed_to_mono(tmp_path: Path) -> None:
 def test_unreadable_or_silent_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "text.wav").write_text("no audio")
     soundfile.write(tmp_path / "silent.wav", np.zeros(16000, np.int16), 16000)
-    for name, problem in (("none.wav", "cannot read"), ("text.wav", "cannot read"), ("silent.wav", "only silence")):
+    for name, problem in (("none.wav", "no such file"), ("text.wav", "cannot read"), ("silent.wav", "only silence")):
         with pytest.raises(CallError, match=problem) as caught:
             read_speech([tmp_path / name])
         assert "\n" not in str(caught.value)

@@ -329,7 +329,7 @@ async def test_the_speech_endpoint_answers_with_audio(engine: Engine, response_f
         (b'{"input": "  "}', 400, "bad_request"),
         (b'{"input": 5}', 400, "bad_request"),
         (b'{"input": "a", "voice": "nobody"}', 400, "unknown_voice"),
-        (b'{"input": "a", "model": "gpt"}', 400, "unknown_model"),
+        (b'{"input": "a", "model": "gpt"}', 404, "model_not_found"),
         (b'{"input": "a", "speed": 9}', 400, "bad_speed"),
         (b'{"input": "a", "response_format": "mp3"}', 400, "bad_request"),
         (b'{"input": "' + b"a" * 5000 + b'"}', 400, "too_large"),

@@ -141,6 +141,19 @@ async def test_a_caller_who_goes_on_before_the_transcript_loses_no_word(stage: S
     assert (turn.turn, turn.text) == (1, "I would like to order a pizza.")
 
 
+async def test_sentences_that_arrive_in_a_burst_are_answered(stage: Stage):
+    stage.stt.texts = ["One,", "two,", "three."]
+    burst = np.concatenate([np.concatenate([hello(), silence(0.6)]) for _ in range(3)])
+    async with stage.up() as base, calling(base) as caller:
+        await caller.until(calls.Ready)
+        for i in range(0, burst.size, 16000):
+            await caller.connection.send(burst[i : i + 16000].tobytes())
+        turn = await caller.until(calls.Turn)
+
+    assert turn.outcome == "answered"
+    assert turn.text == "One, two, three."
+
+
 async def test_noise_and_empty_transcripts_get_no_answer(stage: Stage):
     stage.stt.texts = [""]
     async with stage.up() as base, calling(base) as caller:

@@ -61,7 +61,7 @@ def test_a_full_value_is_built():
         ({"name": "n", "inner": {"siez": 2}}, "inner.siez: unknown key; did you mean 'size'?"),
         ({"name": "n", "inner": {"size": 0}}, "inner: size must be at least 1"),
         ({"name": "n", "many": [{}, {"size": "2"}]}, "many[1].size: expected int, got str '2'"),
-        ({"name": "n", "mode": "slow"}, "mode: expected one of fast, safe, got 'slow'"),
+        ({"name": "n", "mode": "slow"}, "mode: expected one of fast, safe, got str 'slow'"),
         ({"name": 5}, "name: expected str, got int 5"),
         ({"name": "n", "on": 1}, "on: expected bool, got int 1"),
         ({"name": "n", "limit": True}, "limit: expected int, got bool True"),

@@ -52,9 +52,9 @@ class SttClient:
         """Text up to `end_sample`; that audio is done with. Raises: WireError."""
         return await self._ask(listen.Finalize, end_sample, deadline_s)
 
-    async def discard(self) -> None:
-        """Forget the audio so far. Raises: Unavailable."""
-        await self.link.send(listen.Discard(self._num_sent))
+    async def discard(self, end_sample: int) -> None:
+        """Forget the audio up to `end_sample`. Raises: Unavailable."""
+        await self.link.send(listen.Discard(min(end_sample, self._num_sent)))
 
     async def _ask(self, kind: type[listen.Speculate] | type[listen.Finalize], end: int, deadline_s: float) -> str:
         self._num_requests += 1
