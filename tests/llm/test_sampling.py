@@ -88,6 +88,8 @@ def test_repetition_weakens_prompt_tokens_of_either_sign():
     "wrong",
     [
         {"temperature": -0.1},
+        {"temperature": 1e-300},
+        {"repetition_penalty": 1e-300},
         {"temperature": 2.1},
         {"top_p": 0},
         {"top_p": 1.1},

@@ -67,3 +67,9 @@ def test_a_small_file_that_unpacks_to_hours_is_refused() -> None:
     with pytest.raises(PeerError, match="1800 s") as caught:
         decode(data)
     assert caught.value.code == "too_long"
+
+
+@pytest.mark.parametrize("rate_hz", [1, 7, 3999])
+def test_a_rate_that_would_multiply_a_small_file_is_refused(rate_hz: int) -> None:
+    with pytest.raises(PeerError, match=f"sample rate {rate_hz} Hz"):
+        decode(file(np.zeros(12000, np.int16), rate_hz, "WAV"))
