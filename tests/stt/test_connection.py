@@ -251,7 +251,7 @@ async def test_more_requests_than_a_turn_has_are_refused_one_by_one(url: str) ->
     ("first", "code"),
     [
         ("{", "bad_json"),
-        ("[]", "bad_message"),
+        ("[]", "bad_json"),
         ('{"type":"hallo"}', "bad_message"),
         ('{"type":"hello"}', "bad_message"),
         ('{"type":"hello","version":1,"loud":true}', "bad_message"),
