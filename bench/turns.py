@@ -1,6 +1,6 @@
 """Turn latency of one caller against a running stack.
 
-    PYTHONPATH=. .venv/bin/python bench/turns.py --turns 100 [--wav FILE ...]
+    PYTHONPATH=. .venv/bin/python bench/turns.py --turns 100 [--url http://127.0.0.1:8080/v1/calls/rtc] [--wav FILE ...]
 
 Latency is measured at the caller (`deploy.call`), beside the server's own waterfall. Without `--wav` the recorded clips
 of `pytest-audioeval` are spoken in turn. Prints a table and writes JSON. Numbers of a busy machine are worthless: look
@@ -29,6 +29,7 @@ from deploy.call import call
 from deploy.call_report import TurnReport, report
 from deploy.errors import DeployError
 from deploy.recording import read_speech
+from deploy.rtc_line import RATE_HZ
 from voice.budget import STAGES
 from wire import calls
 
@@ -47,8 +48,9 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def measure(url: str, paths: list[Path], num_turns: int) -> tuple[list[TurnReport], int]:
-    speeches, rate_hz = read_speech(paths)
-    hello = calls.Hello(1, sample_rate_hz=rate_hz, greeting=False)
+    is_rtc = url.startswith("http")
+    speeches, rate_hz = read_speech(paths, RATE_HZ if is_rtc else None)
+    hello = calls.Hello(1, rate_hz, RATE_HZ if is_rtc else 24000, greeting=False)
     line = cycle(speeches)
     turns: list[TurnReport] = []
     num_slips = 0

@@ -1,4 +1,4 @@
-"""A test call over `WS /v1/calls`: speak recorded files in real time, listen, report what was heard and how fast.
+"""A test call: speak recorded files in real time, listen, report what was heard and how fast.
 
 The line is never silent in the protocol's sense: like a telephone, the caller's side sends 20 ms of audio every 20 ms,
 silence included, paced by a monotonic clock and never in bursts. The agent's audio goes through `deploy.player`, whose
@@ -9,34 +9,31 @@ first audible sample of the answer, which is the project's turn latency.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import time
-import urllib.parse
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from deploy.errors import CallError
+from deploy.lines import CONNECT_TIMEOUT_S, Line, LineClosed, websocket_line
 from deploy.player import Player
 from deploy.recording import Placed, Speech
+from deploy.rtc_line import rtc_line
 from voice.media.level import first_audible
 from wire import calls
 from wire.errors import PeerError
-from wire.messages import decode, encode
 from wire.pcm import Pcm16
 
 MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
 ACKNOWLEDGE_S = 0.1  # `wire.calls.Played`
-CONNECT_TIMEOUT_S = 10.0
 GREETING_TIMEOUT_S = 20.0
 PATIENCE_S = 30.0  # without a message or audio from the server while an answer is due
 BYE_TIMEOUT_S = 5.0
-SERVER_KINDS: tuple[type[calls.ServerMessage], ...] = calls.SERVER_MESSAGES
+BUSY = 1013  # RFC 6455, 7.4.1: try again later
 LEAD_IN_S = 0.3  # silence before the caller speaks: people breathe in
 
 
@@ -80,41 +77,28 @@ async def call(
 
     With `barge_in_s` each but the first begins so long after the first audible sample of the answer before.
 
+    `url`: ws:// or wss:// for a call over the WebSocket, http:// or https:// for one over WebRTC.
+
     Raises: CallError.
     """
-    headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-    try:
-        async with connect(
-            url,
-            additional_headers=headers,
-            proxy=None if _is_here(url) else True,
-            compression=None,
-            open_timeout=CONNECT_TIMEOUT_S,
-            close_timeout=1.0,
-        ) as connection:
-            spoken = [Spoken(speech) for speech in speeches]
-            return await _Line(connection, hello, spoken, barge_in_s, patience_s).run()
-    except InvalidStatus as refused:
-        raise _refused(url, refused.response.status_code) from None
-    except InvalidURI:
-        raise CallError(f"{url} is no WebSocket address", "it looks like ws://127.0.0.1:8080/v1/calls") from None
-    except (OSError, TimeoutError, InvalidHandshake) as error:
-        problem = getattr(error, "strerror", None) or str(error) or "no answer"
-        raise CallError(f"no call server at {url}: {problem}", "start one: offhook up") from None
+    open_line = rtc_line if url.startswith("http") else websocket_line
+    async with open_line(url, hello, key) as line:
+        spoken = [Spoken(speech) for speech in speeches]
+        return await _Conversation(line, hello, spoken, barge_in_s, patience_s).run()
 
 
-class _Line:
-    """One connection. `changed` wakes the script whenever the server sent something or the pacer finished a file."""
+class _Conversation:
+    """One call. `changed` wakes the script whenever the server sent something or the pacer finished a file."""
 
     def __init__(
         self,
-        connection: ClientConnection,
+        line: Line,
         hello: calls.Hello,
         spoken: list[Spoken],
         barge_in_s: float | None,
         patience_s: float,
     ) -> None:
-        self._connection = connection
+        self._line = line
         self._hello = hello
         self._spoken = spoken
         self._barge_in_s = barge_in_s
@@ -151,8 +135,8 @@ class _Line:
                     task.cancel()
         except* CallError as group:
             failure = _first(group)
-        except* ConnectionClosed:
-            failure = failure or self._closed()
+        except* LineClosed as group:
+            failure = failure or self._closed(_first(group))
         except* PeerError as group:
             failure = failure or CallError(f"the server does not speak this protocol: {_first(group)}")
         if failure is not None:
@@ -170,19 +154,16 @@ class _Line:
         )
 
     async def _open(self) -> calls.Ready:
-        await self._connection.send(encode(self._hello))
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 while True:
-                    data = await self._connection.recv()
-                    message = decode(data, SERVER_KINDS) if isinstance(data, str) else None
-                    match message:
-                        case calls.Ready():
-                            return message
-                        case calls.Error():
-                            self._last_error = message
-                        case _:
-                            raise PeerError(f"expected 'ready', got {data!s:.60}")
+                    match await self._line.receive():
+                        case (_, calls.Ready() as ready):
+                            return ready
+                        case (_, calls.Error() as error):
+                            self._last_error = error
+                        case (_, other):
+                            raise PeerError(f"expected 'ready', got {other!s:.60}")
         except TimeoutError:
             raise CallError(f"the server did not take the call within {CONNECT_TIMEOUT_S:.0f} s") from None
 
@@ -202,7 +183,7 @@ class _Line:
             if not next_barges_in:
                 await self._played_out()
         self._hung_up = True
-        await self._connection.send(encode(calls.Hangup()))
+        await self._line.send(calls.Hangup())
         await self._until(lambda: self._bye is not None, BYE_TIMEOUT_S, "no goodbye")
 
     def _say(self, spoken: Spoken) -> None:
@@ -225,7 +206,7 @@ class _Line:
                 piece = np.concatenate([piece, silence[piece.size :]])
             else:
                 piece = silence
-            await self._connection.send(piece.astype("<i2", copy=False).tobytes())
+            await self._line.send_audio(piece)
             due_s += MESSAGE_S
             await asyncio.sleep(max(0.0, due_s - time.monotonic()))
 
@@ -240,25 +221,29 @@ class _Line:
 
     async def _acknowledge(self) -> None:
         acknowledged = 0
-        while True:
+        while self._line.counts_samples:
             await asyncio.sleep(ACKNOWLEDGE_S)
             played = self._player.played(time.monotonic())
             if played > acknowledged and not self._hung_up:
                 acknowledged = played
-                await self._connection.send(encode(calls.Played(played)))
+                await self._line.send(calls.Played(played))
 
     # The agent's side
 
     async def _receive(self) -> None:
-        async for data in self._connection:
-            now = self._received_s = time.monotonic()
-            if isinstance(data, bytes):
-                self._hear(np.frombuffer(data[: len(data) // 2 * 2], "<i2"), now)
+        while True:
+            try:
+                now, received = await self._line.receive()
+            except LineClosed:
+                if self._bye is not None:
+                    return
+                raise
+            self._received_s = now
+            if isinstance(received, np.ndarray):
+                self._hear(received, now)
             else:
-                self._note(decode(data, SERVER_KINDS), now)
+                self._note(received, now)
             self._changed.set()
-        if self._bye is None:
-            raise self._closed()
 
     def _hear(self, pcm: Pcm16, now: float) -> None:
         self._player.receive(pcm, now)
@@ -330,35 +315,21 @@ class _Line:
     async def _played_out(self) -> None:
         await asyncio.sleep(max(0.0, self._player.end_s - time.monotonic()))
 
-    def _closed(self) -> CallError:
+    def _closed(self, closed: LineClosed) -> CallError:
         if self._bye is not None:
             return CallError(f"the server ended the call ({self._bye.reason})")
         error = self._last_error
-        if error is not None and self._connection.close_code == 1013:
+        if error is not None and closed.code == BUSY:
             retry = f"try again in {error.retry_after_ms / 1000:.0f} s" if error.retry_after_ms is not None else ""
             return CallError(f"the server refused the call: {error.message}", retry)
-        code = f"code {self._connection.close_code} {self._connection.close_reason}".strip()
-        why = error.message if error is not None else code
-        return CallError(f"the server closed the call: {why}")
+        return CallError(f"the server closed the call: {error.message if error is not None else closed}")
 
 
-def _refused(url: str, status: int) -> CallError:
-    if status == 401:
-        return CallError(f"{url} wants an API key (HTTP {status})", "give the file that holds it: --key-file")
-    return CallError(f"{url} takes no calls (HTTP {status})", "the path of calls is /v1/calls")
+E = TypeVar("E", bound=BaseException)
 
 
-def _is_here(url: str) -> bool:
-    """A proxy, if the environment names one, cannot reach this machine's loopback for us."""
-    host = urllib.parse.urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> CallError:
-    first: BaseException = group
+def _first(group: BaseExceptionGroup[E]) -> E:
+    first: E | BaseExceptionGroup[E] = group
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]
-    return first if isinstance(first, CallError) else CallError(str(first))
+    return first

@@ -16,7 +16,7 @@ from voice.media.resample import Resampler
 from wire.calls import SampleRate
 from wire.pcm import Pcm16, to_int16
 
-SENDABLE_HZ = get_args(SampleRate)
+SENDABLE_HZ: tuple[SampleRate, ...] = get_args(SampleRate)
 DEFAULT_HZ: SampleRate = 16000  # for files whose rate the protocol does not have, or that differ from each other
 
 Placed: TypeAlias = tuple[float, Pcm16]  # when it sounded, and what
@@ -31,14 +31,14 @@ class Speech:
     end_sample: int
 
 
-def read_speech(paths: Sequence[Path]) -> tuple[list[Speech], SampleRate]:
-    """The files as mono at one rate: their own where they share one that the protocol has.
+def read_speech(paths: Sequence[Path], rate_hz: SampleRate | None = None) -> tuple[list[Speech], SampleRate]:
+    """The files as mono at `rate_hz`; without it at their own where they share one that the protocol has.
 
     Raises: CallError.
     """
     read = [_read_mono(path) for path in paths]
     rates = {rate_hz for _, rate_hz in read}
-    rate_hz: SampleRate = rates.pop() if len(rates) == 1 and rates <= set(SENDABLE_HZ) else DEFAULT_HZ  # type: ignore[assignment]
+    rate_hz = rate_hz or _shared_rate(rates)
     speeches = []
     for path, (pcm, from_hz) in zip(paths, read, strict=True):
         resampler = Resampler(from_hz, rate_hz)
@@ -48,6 +48,13 @@ def read_speech(paths: Sequence[Path]) -> tuple[list[Speech], SampleRate]:
             raise CallError(f"{path}: no speech in it, only silence", "give a recording of somebody who speaks")
         speeches.append(Speech(path.name, pcm, end_sample))
     return speeches, rate_hz
+
+
+def _shared_rate(rates: set[int]) -> SampleRate:
+    for rate_hz in SENDABLE_HZ:
+        if rates == {rate_hz}:
+            return rate_hz
+    return DEFAULT_HZ
 
 
 def _read_mono(path: Path) -> tuple[Pcm16, int]:

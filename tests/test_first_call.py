@@ -20,6 +20,7 @@ import pytest
 import soundfile
 
 from tests.caller import OUTPUT_HZ, Caller, calling
+from tests.rtc_caller import rtc_calling
 from tests.speech import clip, read, silence, tone, white_noise, word_errors
 from voice.budget import STAGES
 from voice.media.level import first_audible
@@ -136,6 +137,27 @@ async def test_the_greeting_comes_first_and_can_be_interrupted(stack: dict[str, 
         turn = await caller.until(calls.Turn, timeout_s=60)
 
     assert turn.outcome == "answered"
+
+
+async def test_a_call_over_webrtc_is_understood_answered_and_spoken(stack: dict[str, str]):
+    pcm, text = clip("quick_brown_fox", 48000)
+    async with rtc_calling(stack["voice"], calls.Hello(1, 48000, 48000, greeting=False)) as caller:
+        await caller.until(calls.Ready, timeout_s=30)
+        caller.say(pcm)
+        turn = await caller.until(calls.Turn, timeout_s=60)
+        await caller.send(calls.Hangup())
+        assert (await caller.until(calls.Bye)).reason == "hangup"
+
+    assert word_errors(text, turn.text) <= 0.12
+    assert turn.outcome == "answered"
+    assert list(turn.stages_ms) == list(STAGES)
+    assert sum(turn.stages_ms.values()) == pytest.approx(turn.latency_ms, abs=0.5)
+    assert "".join(reply.delta for reply in caller.of(calls.Reply)).strip() == turn.heard
+    words = [word for message in caller.of(calls.Words) for word in message.words]
+    assert [word.text for word in words] == turn.heard.split()
+    heard = np.concatenate([samples for _, samples in caller.audio])
+    assert words[-1].end_sample <= heard.size + 48000 * 0.5  # quiet between words is not handed on
+    assert first_audible(heard) is not None
 
 
 async def test_barge_in_stops_the_answer_and_keeps_what_was_heard(stack: dict[str, str]):

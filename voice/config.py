@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +41,7 @@ class AgentConfig:
     greeting: str = "Hello, you are through to the voice agent. How can I help you?"
     idle_prompt: str = "Are you still there?"
     goodbye: str = "Thank you for calling. Goodbye."
+    filler: str = "One moment, please."
     apology: str = "Sorry, I did not get that. Could you say it again?"
     max_history_turns: int = 12  # older turns leave the prompt
     max_reply_tokens: int = 80
@@ -49,6 +52,36 @@ class AgentConfig:
             raise ValueError("max_history_turns and max_reply_tokens must be at least 1")
         if not 0 <= self.temperature <= 2:
             raise ValueError("temperature must be 0 to 2")
+
+
+@dataclass(frozen=True)
+class IceServer:
+    """A STUN or TURN server (RFC 7064, RFC 7065). One of each kind is used, the first."""
+
+    url: str
+    username: str | None = None
+    credential_file: Path | None = None  # holds the password of a TURN server
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"(stun|stuns|turn|turns):[^\s:?]+(:\d{1,5})?(\?transport=(udp|tcp))?", self.url):
+            raise ValueError(f"no address such as stun:HOST:3478 or turn:HOST:3478?transport=udp: {self.url}")
+        if self.url.startswith("turn") and (self.username is None or self.credential_file is None):
+            raise ValueError("a TURN server needs username and credential_file")
+
+
+@dataclass(frozen=True)
+class WebRtcConfig:
+    """How calls in browsers find the media path."""
+
+    ice_addresses: tuple[str, ...] = ()  # of host candidates; default: those that `edge.host` stands for
+    ice_servers: tuple[IceServer, ...] = ()  # told to callers as well
+
+    def __post_init__(self) -> None:
+        for address in self.ice_addresses:
+            try:
+                ipaddress.ip_address(address)
+            except ValueError:
+                raise ValueError(f"ice_addresses takes IP addresses, got {address}") from None
 
 
 @dataclass(frozen=True)
@@ -70,6 +103,7 @@ class VoiceConfig:
     turn_model: str = "smart-turn-v3.2"
     agent: AgentConfig = field(default_factory=AgentConfig)
     endpointing: EndpointingConfig = field(default_factory=EndpointingConfig)
+    webrtc: WebRtcConfig = field(default_factory=WebRtcConfig)
 
     def __post_init__(self) -> None:
         for name in ("stt_url", "tts_url", "llm_url"):

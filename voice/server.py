@@ -1,4 +1,4 @@
-"""The call server's HTTP face: calls over WebSocket, and what an operator or load balancer asks."""
+"""The call server's HTTP face: calls over WebSocket and WebRTC, and what an operator or load balancer asks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, WebSocket
 from fastapi.responses import JSONResponse
 
-from voice import metrics
+from voice import console, metrics
 from voice.admission import Seats
 from voice.call import Call, EndReason, Shared
 from voice.clients.llm import LlmClient
 from voice.config import VoiceConfig
 from voice.media.turn_model import SmartTurn
 from voice.media.vad import Silero
+from voice.rtc import RtcCalls, ice_servers
+from voice.status import Status
+from voice.transports.boundary import Transport
 from voice.transports.websocket import WebSocketTransport
 from wire import calls
 from wire.config import read_key
@@ -28,7 +31,7 @@ from wire.weights import model_dir
 
 logger = logging.getLogger(__name__)
 
-_CLOSE_CODES: dict[EndReason, int] = {"failed": 1011, "drain": 1012}
+_CLOSE_CODES: dict[EndReason, int] = {"failed": 1011, "drain": 1012, "unavailable": 1012}
 
 
 def load(config: VoiceConfig, lifecycle: Lifecycle) -> Shared:
@@ -52,39 +55,49 @@ def load(config: VoiceConfig, lifecycle: Lifecycle) -> Shared:
 
 
 def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:
-    seats = Seats(shared.config.max_calls)
+    """Raises: ConfigError."""
+    config = shared.config
+    seats = Seats(config.max_calls)
+
+    async def serve(transport: Transport, hello: calls.Hello) -> EndReason:
+        started_s = time.monotonic()
+        reason = await _serve(shared, transport, hello)
+        seats.note_length(time.monotonic() - started_s)
+        return reason
+
+    status = Status(config, lifecycle, shared.service_key, lambda: seats.num_taken)
+    rtc = RtcCalls(config.webrtc, config.edge.host, ice_servers(config.webrtc), seats, lifecycle, serve)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         await shared.llm.open()
         try:
-            yield
+            async with rtc.open(), status.open():
+                yield
         finally:
             await shared.llm.close()
             shared.turn_model.close()
 
     def details() -> Mapping[str, object]:
-        return {"calls": seats.num_taken, "max_calls": shared.config.max_calls}
+        return {"calls": seats.num_taken, "max_calls": config.max_calls}
 
-    app = create_app(lifecycle, shared.config.edge, details=details, lifespan=lifespan)
+    app = create_app(lifecycle, config.edge, details=details, lifespan=lifespan, public=console.PUBLIC)
 
     @app.get("/v1/calls")
     async def capacity() -> JSONResponse:
         """Whether a call would be taken now: 200, or 429 with Retry-After."""
-        if seats.num_taken >= shared.config.max_calls:
-            busy = Overloaded(f"all {shared.config.max_calls} lines are busy", retry_after_s=seats.retry_after_s())
+        if seats.num_taken >= config.max_calls:
+            busy = Overloaded(f"all {config.max_calls} lines are busy", retry_after_s=seats.retry_after_s())
             return error_response(busy)
         return JSONResponse(details())
 
     @app.websocket("/v1/calls")
     async def call(websocket: WebSocket) -> None:
-        transport = WebSocketTransport(websocket)
+        transport = WebSocketTransport(websocket, config.lead_s)
         try:
             hello = await transport.accept()
             with lifecycle.unit(), seats.take():
-                started_s = time.monotonic()
-                reason = await _serve(shared, transport, hello)
-                seats.note_length(time.monotonic() - started_s)
+                reason = await serve(transport, hello)
             await transport.socket.close(_CLOSE_CODES.get(reason, 1000), reason)
         except Disconnected as gone:
             logger.debug("gone before the call began: %s", gone)
@@ -95,10 +108,13 @@ def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:
         except WireError as error:
             await transport.socket.fail(error)
 
+    rtc.add_to(app)
+    status.add_to(app)
+    console.add_to(app)
     return app
 
 
-async def _serve(shared: Shared, transport: WebSocketTransport, hello: calls.Hello) -> EndReason:
+async def _serve(shared: Shared, transport: Transport, hello: calls.Hello) -> EndReason:
     """One call. A bug of ours ends this call and no other.
 
     Raises: PeerError when the caller broke the protocol.

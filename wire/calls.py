@@ -1,8 +1,8 @@
-"""Messages of `WS /v1/calls`, the call itself. Reference with examples: docs/protocol.md.
+"""Messages of a call: over `WS /v1/calls`, or on the data channel of `POST /v1/calls/rtc`. Reference: docs/protocol.md.
 
-Binary messages are PCM16 mono in both directions, at the rates agreed in `hello` and `ready`. The server sends its
-audio paced, at most `lead_ms` ahead of real time; its samples are counted from the start of the call and that count
-is the clock of `words`, `clear` and `played`.
+On the WebSocket, binary messages are PCM16 mono in both directions, at the rates agreed in `hello` and `ready`. The
+server sends its audio paced, at most `lead_ms` ahead of real time; its samples are counted from the start of the call
+and that count is the clock of `words`, `position`, `clear` and `played`.
 
     client                          server
     hello                    ->
@@ -107,6 +107,14 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Position:
+    """WebRTC: the packet that leaves now begins with the agent's `sample`. RTP itself counts silence as well."""
+
+    TYPE: ClassVar[str] = "position"
+    sample: int
+
+
+@dataclass(frozen=True)
 class Clear:
     """Barge-in: drop unplayed agent audio. `sample` is the count from which the next audio continues."""
 
@@ -148,6 +156,6 @@ class Bye:
 
 
 ClientMessage: TypeAlias = Hello | Played | Hangup
-ServerMessage: TypeAlias = Ready | State | Partial | Final | Reply | Words | Clear | Turn | Error | Bye
+ServerMessage: TypeAlias = Ready | State | Partial | Final | Reply | Words | Position | Clear | Turn | Error | Bye
 CLIENT_MESSAGES = (Hello, Played, Hangup)
-SERVER_MESSAGES = (Ready, State, Partial, Final, Reply, Words, Clear, Turn, Error, Bye)
+SERVER_MESSAGES = (Ready, State, Partial, Final, Reply, Words, Position, Clear, Turn, Error, Bye)

@@ -50,20 +50,31 @@ def is_loopback(host: str) -> bool:
 
 
 def read_key(path: Path) -> str:
-    """The API key in `path`, without surrounding space.
+    """The API key in `path`.
+
+    Raises: ConfigError as `read_secret`, and for a key that is too short to be one.
+    """
+    key = read_secret(path, "API key")
+    if len(key) < 16:
+        raise ConfigError(f"{path}: an API key has at least 16 characters")
+    return key
+
+
+def read_secret(path: Path, what: str) -> str:
+    """The text of `path`, without surrounding space.
 
     Raises: ConfigError when the file is missing, empty, or readable by others than its owner's group.
     """
     try:
-        key = path.read_text().strip()
+        secret = path.read_text().strip()
         mode = path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot read the API key: {error}") from None
-    if len(key) < 16:
-        raise ConfigError(f"{path}: an API key has at least 16 characters")
+        raise ConfigError(f"{path}: cannot read the {what}: {error}") from None
+    if not secret:
+        raise ConfigError(f"{path}: the {what} is empty")
     if mode & 0o004:
-        raise ConfigError(f"{path}: the API key is readable by everyone; chmod 600 it")
-    return key
+        raise ConfigError(f"{path}: the {what} is readable by everyone; chmod 600 it")
+    return secret
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def configure(service: str, level: LogLevel = "info") -> None:
         datefmt="%H:%M:%S",
         force=True,
     )
-    for chatty in ("uvicorn.error", "uvicorn.access", "websockets", "asyncio"):
+    for chatty in ("uvicorn.error", "uvicorn.access", "websockets", "asyncio", "aioice", "aiortc"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
 
 

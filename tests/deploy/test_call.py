@@ -173,7 +173,7 @@ async def test_server_of_another_kind_is_a_protocol_error(tmp_path: Path) -> Non
             await make_call(Answering(url=f"ws://127.0.0.1:{port}/"), [write_speech(tmp_path)])
 
 
-@pytest.mark.parametrize(("url", "problem"), [("http://127.0.0.1:1/", "no WebSocket address"), ("ws://", "WebSocket")])
+@pytest.mark.parametrize(("url", "problem"), [("ftp://127.0.0.1/", "no WebSocket address"), ("ws://", "WebSocket")])
 async def test_bad_url_is_one_line(tmp_path: Path, url: str, problem: str) -> None:
     with pytest.raises(CallError, match=problem):
         await make_call(Answering(url=url), [write_speech(tmp_path)])

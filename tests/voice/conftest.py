@@ -26,6 +26,7 @@ class Stage:
     lifecycle: Lifecycle = field(default_factory=lambda: Lifecycle("voice"))
     greeting: str = ""
     settings: dict[str, object] = field(default_factory=dict)
+    edge: EdgeConfig = EDGE
 
     @contextlib.asynccontextmanager
     async def up(self) -> AsyncIterator[str]:
@@ -35,14 +36,14 @@ class Stage:
                 for fake in (self.stt, self.tts, self.llm)
             ]
             config = VoiceConfig(
-                EDGE,
+                self.edge,
                 *urls,
                 llm_model="fake",
                 agent=AgentConfig(greeting=self.greeting),
                 **self.settings,  # type: ignore[arg-type]
             )
             yield await stack.enter_async_context(
-                serving(build(load(config, self.lifecycle), self.lifecycle), self.lifecycle, EDGE)
+                serving(build(load(config, self.lifecycle), self.lifecycle), self.lifecycle, self.edge)
             )
 
 

@@ -12,10 +12,11 @@ from wire.sockets import Socket
 
 
 class WebSocketTransport:
-    def __init__(self, websocket: WebSocket) -> None:
+    def __init__(self, websocket: WebSocket, lead_s: float) -> None:
         self.socket: Socket[calls.ClientMessage] = Socket(websocket, calls.CLIENT_MESSAGES, calls.Error)
         self.sample_rate_hz = 0
         self.output_sample_rate_hz = 0
+        self.lead_s = lead_s
 
     async def accept(self) -> calls.Hello:
         """Take the connection and wait for the caller's hello.

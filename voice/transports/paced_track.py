@@ -1,0 +1,78 @@
+"""An audio track that never falls silent: 20 ms of what it is given, and silence while it is given nothing.
+
+Audio that was given leaves at once, because whoever gives it paces it; silence leaves when it is due. So packets go
+out without a gap, which keeps the receiver's jitter buffer steady and tells it that we are alive, and the first word
+after a silence waits for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fractions
+import time
+from collections.abc import Callable
+
+import av
+import numpy as np
+from aiortc import MediaStreamTrack
+from aiortc.mediastreams import MediaStreamError
+
+from wire.pcm import Pcm16
+
+RATE_HZ = 48000  # RFC 7587, 4.1: the RTP clock of Opus
+FRAME_S = 0.02  # RFC 3551, 4.2: default packetization interval
+FRAME_SAMPLES = round(RATE_HZ * FRAME_S)
+MAX_FRAMES = 16  # given and not yet sent; above this the giver waits
+MAX_LATE_S = 0.1  # a process that stood still for longer does not send the silence of that time in a burst
+_TIME_BASE = fractions.Fraction(1, RATE_HZ)
+
+
+class PacedTrack(MediaStreamTrack):
+    """`on_frame` is called with the number of the given sample with which the frame that leaves now begins."""
+
+    kind = "audio"
+
+    def __init__(self, on_frame: Callable[[int], None] = lambda _: None) -> None:
+        super().__init__()
+        self._on_frame = on_frame
+        self._frames: asyncio.Queue[tuple[int, Pcm16]] = asyncio.Queue(MAX_FRAMES)
+        self._part: Pcm16 = np.zeros(0, np.int16)  # of the next frame
+        self._given = 0
+        self._num_sent = 0  # frames
+        self._due_s = 0.0  # when the next frame is due if it is silence
+
+    async def put(self, pcm: Pcm16) -> None:
+        """Audio at `RATE_HZ`; waits while much is still unsent."""
+        self._given += pcm.size
+        self._part = np.concatenate([self._part, pcm])
+        while self._part.size >= FRAME_SAMPLES:
+            frame, self._part = self._part[:FRAME_SAMPLES], self._part[FRAME_SAMPLES:]
+            await self._frames.put((self._given - self._part.size - FRAME_SAMPLES, frame))
+
+    def clear(self) -> None:
+        """Drop what has not been sent."""
+        self._part = self._part[:0]
+        while not self._frames.empty():
+            self._frames.get_nowait()
+
+    async def recv(self) -> av.AudioFrame:
+        """The next frame, when it is to leave. Raises: MediaStreamError when the track was stopped."""
+        if self.readyState != "live":
+            raise MediaStreamError
+        now = time.monotonic()
+        if now > self._due_s + MAX_LATE_S:
+            self._due_s = now
+        try:
+            async with asyncio.timeout(max(0.0, self._due_s - now)):
+                sample, pcm = await self._frames.get()
+        except TimeoutError:
+            sample, pcm = self._given - self._part.size, self._part
+            self._part = self._part[:0]
+        if pcm.size:
+            self._on_frame(sample)
+        self._due_s += FRAME_S
+        frame = av.AudioFrame.from_ndarray(np.pad(pcm, (0, FRAME_SAMPLES - pcm.size))[np.newaxis], "s16", "mono")
+        frame.sample_rate, frame.time_base = RATE_HZ, _TIME_BASE
+        frame.pts = self._num_sent * FRAME_SAMPLES
+        self._num_sent += 1
+        return frame
