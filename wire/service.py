@@ -14,7 +14,7 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import FrameType
 
@@ -80,10 +80,12 @@ def create_app(
     *,
     details: Details | None = None,
     lifespan: Lifespan | None = None,
+    public: Sequence[str] = (),
 ) -> FastAPI:
     """An application with `/health` and `/metrics`; the caller adds its own routes.
 
-    `details` adds keys to `/health`. `lifespan` brackets the time in which requests are served.
+    `details` adds keys to `/health`. `lifespan` brackets the time in which requests are served. `public`: paths that
+    can be read without the API key, such as a page that asks for it; `/page/*` stands for all below `/page/`.
     """
 
     @asynccontextmanager
@@ -96,10 +98,11 @@ def create_app(
 
     app = FastAPI(title=f"Offhook {lifecycle.service}", lifespan=live, docs_url=None, redoc_url=None)
     if edge.api_key_file is not None:
-        app.add_middleware(_KeyCheck, key=read_key(edge.api_key_file))
+        app.add_middleware(_KeyCheck, key=read_key(edge.api_key_file), public=("/health", *public))
     app.add_exception_handler(WireError, _wire_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(Exception, _our_error)
 
     @app.get("/health")
     async def health() -> JSONResponse:
@@ -168,15 +171,24 @@ async def _validation_error(_: Request, error: Exception) -> Response:
     return JSONResponse(error_body(f"{where}: {first['msg']}", "bad_request"), status_code=400)
 
 
-class _KeyCheck:
-    """`Authorization: Bearer KEY` on everything but /health, compared in constant time."""
+async def _our_error(_: Request, error: Exception) -> Response:
+    """Starlette raises `error` again once this is sent, and uvicorn logs its traceback: once is enough."""
+    return JSONResponse(
+        error_body("internal error; the service's log says more", WireError.code), WireError.http_status
+    )
 
-    def __init__(self, app: ASGIApp, key: str) -> None:
+
+class _KeyCheck:
+    """`Authorization: Bearer KEY` on everything but reading what is public, compared in constant time."""
+
+    def __init__(self, app: ASGIApp, key: str, public: Sequence[str]) -> None:
         self.app = app
         self._expected = f"Bearer {key}".encode()
+        self._public = frozenset(path for path in public if not path.endswith("/*"))
+        self._public_folders = tuple(path.removesuffix("*") for path in public if path.endswith("/*"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or scope["path"] == "/health" or self._allowed(scope):
+        if scope["type"] == "lifespan" or self._is_public(scope) or self._allowed(scope):
             await self.app(scope, receive, send)
             return
         response = error_response(Unauthorized("missing or wrong API key: send 'Authorization: Bearer KEY'"))
@@ -192,6 +204,11 @@ class _KeyCheck:
             await send({"type": "websocket.http.response.body", "body": response.body})
         else:
             await response(scope, receive, send)
+
+    def _is_public(self, scope: Scope) -> bool:
+        path = scope["path"]
+        is_reading = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        return is_reading and (path in self._public or path.startswith(self._public_folders))
 
     def _allowed(self, scope: Scope) -> bool:
         given = dict(scope["headers"]).get(b"authorization", b"")

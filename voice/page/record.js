@@ -1,0 +1,137 @@
+// The record of a call: who said what, and how much of the agent's words was heard. No DOM.
+//
+// Fed with the messages of `wire/calls.py`. An agent's entry is an answer (its text comes as `reply`, its words later)
+// or something the agent says by itself (only its words are told). One is open at a time: the one being spoken.
+
+import { isHeard } from "./heard.js";
+
+export class CallRecord {
+  entries = [];
+  #open = null;
+  #nextId = 1;
+
+  // The entries that have changed or are new.
+  apply(message) {
+    switch (message.type) {
+      case "partial":
+        return [this.#callerSays(message, false)];
+      case "final":
+        return [this.#callerSays(message, true)];
+      case "reply":
+        return [this.#reply(message)];
+      case "words":
+        return [this.#words(message)];
+      case "clear":
+        return this.#close((entry) => (entry.outcome ??= "interrupted"));
+      case "state":
+        return this.#state(message);
+      case "turn":
+        return this.#turn(message);
+      default:
+        return [];
+    }
+  }
+
+  // The agent's audio has been heard up to `sample`.
+  heard(sample) {
+    const entry = this.#open;
+    if (entry === null) return [];
+    const before = entry.heardChars;
+    for (const word of entry.words) {
+      if (isHeard(word, sample)) entry.heardChars = Math.max(entry.heardChars, word.endChar);
+    }
+    return entry.heardChars === before ? [] : [entry];
+  }
+
+  trouble(text) {
+    return [this.#add({ side: "notice", turn: null, text, settled: true })];
+  }
+
+  #add(entry) {
+    const added = { id: this.#nextId++, ...entry };
+    this.entries.push(added);
+    return added;
+  }
+
+  #find(side, turn) {
+    return this.entries.findLast((entry) => entry.side === side && entry.turn === turn) ?? null;
+  }
+
+  #callerSays({ turn, text }, settled) {
+    const entry = this.#find("caller", turn) ?? this.#add({ side: "caller", turn, text, settled });
+    return Object.assign(entry, { text, settled });
+  }
+
+  #agentEntry(turn, kind) {
+    if (this.#open === null || this.#open.turn !== turn || (kind === "answer" && this.#open.kind !== kind)) {
+      const empty = { text: "", words: [], heardChars: 0, settled: false, outcome: null, latencyMs: null };
+      this.#open = this.#add({ side: "agent", turn, kind, ...empty });
+    }
+    return this.#open;
+  }
+
+  #reply({ turn, delta }) {
+    const entry = this.#agentEntry(turn, "answer");
+    entry.text += delta;
+    return entry;
+  }
+
+  #words({ turn, words }) {
+    const entry = this.#agentEntry(turn, "prompt");
+    for (const { text, start_sample: startSample, end_sample: endSample } of words) {
+      if (entry.kind === "prompt") entry.text += entry.text === "" ? text : ` ${text}`;
+      const from = entry.words.at(-1)?.endChar ?? 0;
+      const start = entry.text.indexOf(text, from);
+      const endChar = start < 0 ? from : start + text.length;
+      entry.words.push({ startSample, endSample, endChar });
+    }
+    return entry;
+  }
+
+  #state({ state, turn }) {
+    if (state === "listening") return this.#close((entry) => (entry.heardChars = entry.text.length));
+    if (state === "hearing" && this.#open?.turn === turn && this.#open.kind === "answer") return this.#withdraw();
+    return [];
+  }
+
+  // The turn goes on before its answer was heard: that answer never was.
+  #withdraw() {
+    const entry = this.#open;
+    this.#open = null;
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    return [{ ...entry, gone: true }];
+  }
+
+  #close(change) {
+    const entry = this.#open;
+    if (entry === null) return [];
+    this.#open = null;
+    entry.settled = true;
+    change(entry);
+    return [entry];
+  }
+
+  #turn({ turn, outcome, text, heard, latency_ms: latencyMs }) {
+    const changed = [];
+    const caller = this.#find("caller", turn);
+    if (caller !== null && text === "" && outcome === "empty") {
+      this.entries.splice(this.entries.indexOf(caller), 1);
+      changed.push({ ...caller, gone: true });
+    } else if (caller !== null) {
+      changed.push(Object.assign(caller, { text: text || caller.text, settled: true }));
+    }
+    const answer = this.#open?.turn === turn && this.#open.kind === "answer" ? this.#open : null;
+    if (answer !== null) {
+      this.#open = null;
+      const heardChars = lengthOfHeard(answer.text, heard);
+      changed.push(Object.assign(answer, { heardChars, outcome, latencyMs: latencyMs ?? null, settled: true }));
+    }
+    return changed;
+  }
+}
+
+// `heard` is a beginning of `text`, but for space around it.
+function lengthOfHeard(text, heard) {
+  const start = text.length - text.trimStart().length;
+  return text.startsWith(heard.trim(), start) ? start + heard.trim().length : 0;
+}
