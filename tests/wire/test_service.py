@@ -30,6 +30,10 @@ def app_with_routes(lifecycle: Lifecycle, edge: EdgeConfig) -> FastAPI:
     async def fail(name: str) -> None:
         raise errors[name]
 
+    @app.get("/bug")
+    async def bug() -> None:
+        raise ZeroDivisionError("secret")
+
     @app.get("/number")
     async def number(n: int) -> int:
         return n
@@ -76,6 +80,20 @@ async def test_errors_have_one_shape(base: str, path: str, status: int, code: st
         assert response.headers.get("retry-after") == ("2" if code == "overloaded" else None)
 
 
+async def test_a_bug_of_ours_has_the_same_shape_and_is_logged_once(base: str, caplog: pytest.LogCaptureFixture):
+    async with aiohttp.ClientSession() as http:
+        async with http.get(f"{base}/bug") as response:
+            assert response.status == 500
+            error = (await response.json())["error"]
+        async with http.get(f"{base}/health") as response:
+            assert response.status == 200
+
+    assert (error["code"], error["type"]) == ("internal", "internal")
+    assert "secret" not in error["message"]
+    (record,) = [record for record in caplog.records if record.exc_info]
+    assert "secret" in str(record.exc_info)
+
+
 @pytest.mark.parametrize(
     ("body", "status"), [(b'{"a":1}', 200), (b"{", 400), (b"[1]", 400), (b"[" * 90, 400), (b"x" * 101, 413)]
 )
@@ -105,6 +123,23 @@ async def test_everything_but_health_demands_the_key(tmp_path: Path):
             assert response.status == 200
 
     assert statuses == {"none": 401, "wrong": 401, "right": 200}
+
+
+async def test_what_is_public_is_read_without_the_key_and_nothing_else(tmp_path: Path):
+    (tmp_path / "key").write_text(KEY)
+    (tmp_path / "key").chmod(0o600)
+    lifecycle, edge = Lifecycle("test"), EdgeConfig(port=0, api_key_file=tmp_path / "key")
+    app = create_app(lifecycle, edge, public=("/", "/page/*"))
+    paths = {"/": 404, "/page/a.js": 404, "/page": 401, "/pages": 401, "/metrics": 401, "/health": 200}
+    async with serving(app, lifecycle, edge) as base, aiohttp.ClientSession() as http:
+        for path, expected in paths.items():
+            async with http.get(f"{base}{path}") as response:
+                assert (path, response.status) == (path, expected)
+        async with http.post(f"{base}/page/a.js") as response:
+            assert response.status == 401
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await http.ws_connect(f"{base}/page/a")
+        assert refused.value.status == 401
 
 
 async def test_a_draining_service_says_so_and_takes_no_more():
