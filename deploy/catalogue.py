@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
+from deploy.paths import DEFAULT_CATALOGUE
 from wire.config import ConfigError
 from wire.strict import Invalid, nearest, parse
 
-DEFAULT_PATH = Path(__file__).parent / "models.toml"
 Kind: TypeAlias = Literal["stt", "tts", "llm", "vad", "turn", "lexicon"]
 SourceKind: TypeAlias = Literal["wheel", "hub"]
 
@@ -140,7 +140,7 @@ class Catalogue:
         return model.size_bytes + wheels
 
 
-def read_catalogue(path: Path = DEFAULT_PATH) -> Catalogue:
+def read_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
     """Raises: ConfigError."""
     try:
         with path.open("rb") as file:

@@ -1,6 +1,7 @@
 """What ends a command: one line for the user and a hint what to do about it.
 
     DeployError
+    ├── NoProfile      there is no such file
     ├── FetchError     weights cannot be brought here
     ├── StartError     a process cannot be started, or ended for good
     └── CallError      the test call cannot be made
@@ -15,6 +16,10 @@ class DeployError(Exception):
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)
         self.hint = hint
+
+
+class NoProfile(DeployError):
+    pass
 
 
 class FetchError(DeployError):

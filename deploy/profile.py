@@ -14,14 +14,14 @@ from pathlib import Path
 
 from deploy.catalogue import Catalogue
 from deploy.child import Spec
+from deploy.paths import PROFILES
 from llm.config import LlmConfig, WorkerConfig
 from router.config import RouterConfig
 from stt.config import SttConfig
 from tts_engine.config import TtsConfig
 from voice.config import VoiceConfig
 from wire.config import ConfigError, Document, EdgeConfig, is_loopback, read
-
-DEFAULT_PATH = Path(__file__).parent / "profiles" / "cpu.yaml"
+from wire.strict import nearest
 
 # numpy's matrix products are small here: a second BLAS thread costs more than it wins (measured: mel spectrum of 8 s,
 # 1.0 ms with one thread, 1 to 36 ms with two, on two cores).
@@ -93,22 +93,31 @@ def read_profile(path: Path, catalogue: Catalogue) -> Profile:
         raise ConfigError(f"{path}: no section in it, so there is nothing to start")
     _check_models(document, profile, catalogue)
     _check_ports(document, profile)
-    _check_workers(document, profile)
     _check_addresses(document, profile)
     return profile
+
+
+def nearest_profile(path: Path) -> str:
+    """A hint for somebody who named a file that is not there."""
+    known = {each.name: each for folder in (path.parent, PROFILES) for each in sorted(folder.glob("*.yaml"))}
+    names = {name: name for name in known} | {Path(name).stem: name for name in known}
+    close = nearest(path.name, names)
+    listed = ", ".join(str(each) for each in known.values()) or "none"
+    return f"did you mean {known[names[close]]}?" if close else f"profiles that are there: {listed}"
 
 
 def specs(profile: Profile, path: Path) -> list[Spec]:
     """The processes of the profile in `path`, with what each needs before it starts."""
     names = [name for name, _, _ in profile.edges]
     workers = profile.llm_workers
+    numbers = {name: str(number) for number, name in enumerate(workers, 1)}
     needs = {
         "router": tuple(workers),
         "voice": ("stt", "tts_engine", *(("router",) if "router" in names else tuple(workers))),
     }
     found = []
     for name, _, edge in profile.edges:
-        package, *options = (name,) if name not in workers else ("llm", "--worker", workers[name].id)
+        package, *options = (name,) if name not in numbers else ("llm", "--worker", numbers[name])
         threads = ONE_BLAS_THREAD if name in workers else ONE_THREAD
         found.append(
             Spec(
@@ -145,14 +154,6 @@ def _check_ports(document: Document, profile: Profile) -> None:
         if edge.port in taken:
             raise _fail(document, f"{where}.port", f"{taken[edge.port]} has port {edge.port} already")
         taken[edge.port] = where
-
-
-def _check_workers(document: Document, profile: Profile) -> None:
-    """`python -m llm --worker ID` finds its part of the profile by the id."""
-    ids = [worker.id for worker in profile.llm_workers.values()]
-    for i, worker_id in enumerate(ids):
-        if worker_id in ids[:i]:
-            raise _fail(document, f"llm.workers[{i}].id", f"another worker has the id '{worker_id}' already")
 
 
 def _check_addresses(document: Document, profile: Profile) -> None:

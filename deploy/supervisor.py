@@ -20,6 +20,7 @@ import aiohttp
 
 from deploy.child import Child, Spec
 from deploy.errors import StartError
+from deploy.ports import reachable_host
 from deploy.restarts import GiveUp, Restarts
 
 logger = logging.getLogger(__name__)
@@ -208,12 +209,6 @@ async def _health(host: str, port: int, http: aiohttp.ClientSession) -> int | No
             return response.status
     except (aiohttp.ClientError, TimeoutError):
         return None
-
-
-def reachable_host(host: str) -> str:
-    """Where a client on this machine reaches a server bound to `host`, as it stands in a URL."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"[{host}]" if ":" in host else host
 
 
 def _first(group: BaseExceptionGroup[StartError]) -> StartError:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import sys
 import time
 from pathlib import Path
 
-from deploy.ports import require_free
+from deploy.paths import offhook
+from deploy.ports import reachable_host, require_free
 from deploy.profile import Profile, specs
-from deploy.supervisor import Stop, Supervisor, reachable_host
+from deploy.supervisor import Stop, Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -49,5 +49,4 @@ def address_line(profile: Profile) -> str:
         return f"http://{reachable_host(edge.host)}:{edge.port}"
     edge = profile.voice.edge
     url = f"ws://{reachable_host(edge.host)}:{edge.port}/v1/calls"
-    offhook = "offhook" if shutil.which("offhook") else str(Path(sys.executable).with_name("offhook"))
-    return f"{url}   call it: {offhook} call --wav FILE --url {url}"
+    return f"{url}   call it: {offhook()} call --wav FILE --url {url}"

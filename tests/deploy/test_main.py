@@ -149,5 +149,6 @@ def test_call_with_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["call", "--wav", str(tmp_path / "none.wav")]) == 1
     assert "no such file" in capsys.readouterr().err
     (tmp_path / "key").write_text("short")
+    (tmp_path / "key").chmod(0o600)
     assert main(["call", "--wav", "x.wav", "--key-file", str(tmp_path / "key")]) == 1
     assert "an API key has at least 16 characters" in capsys.readouterr().err

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from deploy.catalogue import read_catalogue
-from deploy.profile import DEFAULT_PATH, Profile, read_profile, specs
+from deploy.paths import DEFAULT_PROFILE
+from deploy.profile import Profile, nearest_profile, read_profile, specs
 from deploy.restarts import Restarts
 from wire.config import ConfigError
 
@@ -54,8 +56,8 @@ def problem_of(tmp_path: Path, text: str) -> str:
 
 
 def test_default_profile_starts_everything_in_order() -> None:
-    profile = read_profile(DEFAULT_PATH, read_catalogue())
-    started = specs(profile, DEFAULT_PATH)
+    profile = read_profile(DEFAULT_PROFILE, read_catalogue())
+    started = specs(profile, DEFAULT_PROFILE)
     assert [spec.name for spec in started] == ["voice", "stt", "tts_engine", "router", "llm"]
     order = Restarts({spec.name: spec.needs for spec in started}).drain_order()
     assert [sorted(stage) for stage in order] == [["voice"], ["router"], ["llm", "stt", "tts_engine"]]
@@ -63,7 +65,7 @@ def test_default_profile_starts_everything_in_order() -> None:
 
 def test_default_profile_names_every_model_of_the_catalogue() -> None:
     catalogue = read_catalogue()
-    assert set(read_profile(DEFAULT_PATH, catalogue).models) == set(catalogue.by_id)
+    assert set(read_profile(DEFAULT_PROFILE, catalogue).models) == set(catalogue.by_id)
 
 
 def test_command_names_the_profile_by_its_full_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,13 +93,16 @@ def test_each_llm_worker_is_a_process(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, ROUTER + LLM + second)
     by_name = {spec.name: spec for spec in specs(profile, tmp_path / "profile.yaml")}
     assert by_name["router"].needs == ("llm-1", "llm-2")
-    assert by_name["llm-2"].command[-2:] == ("--worker", "other")
+    assert by_name["llm-2"].command[-2:] == ("--worker", "2")
     assert by_name["llm-2"].addresses == (("127.0.0.1", 8105),)
 
 
-def test_workers_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+def test_two_workers_may_serve_one_model_behind_the_router(tmp_path: Path) -> None:
     second = "    - {edge: {port: 8105}, id: smollm2-135m-instruct, weights: smollm2-135m-instruct}\n"
-    assert "llm.workers[1].id: another worker has the id" in problem_of(tmp_path, LLM + second)
+    router = ROUTER + '        - {url: "http://127.0.0.1:8105"}\n'
+    profile = profile_of(tmp_path, router + LLM + second)
+    workers = [spec for spec in specs(profile, tmp_path / "profile.yaml") if spec.name.startswith("llm")]
+    assert [spec.command[-2:] for spec in workers] == [("--worker", "1"), ("--worker", "2")]
 
 
 def test_unknown_section_names_line_and_nearest(tmp_path: Path) -> None:
@@ -155,3 +160,18 @@ def test_worker_that_serves_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_profile_without_a_section_is_refused(tmp_path: Path) -> None:
     assert "nothing to start" in problem_of(tmp_path, "{}")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("deploy/profiles/cpu.yml", "did you mean .*profiles/cpu.yaml"),
+        ("cpu", "did you mean .*profiles/cpu.yaml"),
+        ("mine.yml", "did you mean .*mine.yaml"),
+        ("qqqqqqqq", "profiles that are there: .*mine.yaml, .*cpu.yaml"),
+        ("no/such/folder/zzzzzzzz", "profiles that are there: .*cpu.yaml"),
+    ],
+)
+def test_the_nearest_profile_is_named(tmp_path: Path, wrong: str, hint: str) -> None:
+    (tmp_path / "mine.yaml").touch()
+    assert re.match(hint, nearest_profile(tmp_path / wrong))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.child import MAX_LOG_BYTES, Child, Spec
+from deploy.child import PIPE_BYTES, Child, Spec
 from deploy.errors import StartError
 from deploy.supervisor import Stop, Supervisor
 
@@ -160,13 +160,43 @@ async def test_second_request_kills_a_process_that_does_not_drain(tmp_path: Path
     assert not any(map(_is_alive, pids(tmp_path)))
 
 
-async def test_large_log_is_moved_aside_at_start(tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "echo.log").write_bytes(b"x" * (MAX_LOG_BYTES + 1))
-    child = await Child.start(Spec("echo", ("echo", "new"), ()), tmp_path / "logs")
-    await child.wait()
-    assert child.log_tail() == ("new",)
-    assert (tmp_path / "logs" / "echo.log.1").stat().st_size == MAX_LOG_BYTES + 1
+CHATTER = """
+import logging, sys
+logging.basicConfig(format="%(message)s")
+for i in range(int(sys.argv[1])):
+    logging.warning("line %06d " + 90 * "x", i)
+"""
+
+
+def chatter(num_lines: int) -> Spec:
+    return Spec("chatter", (sys.executable, "-c", CHATTER, str(num_lines)), ())
+
+
+async def test_log_is_rotated_while_the_process_runs_and_no_line_is_lost(tmp_path: Path) -> None:
+    child = await Child.start(chatter(5000), tmp_path, max_log_bytes=200_000)
+    assert await child.wait() == "ended with exit code 0"
+    logs = [tmp_path / "chatter.log.2", tmp_path / "chatter.log.1", tmp_path / "chatter.log"]
+    numbers = [int(line.split()[1]) for path in logs for line in path.read_text().splitlines()]
+    assert numbers == list(range(5000 - len(numbers), 5000))
+    assert all(150_000 < path.stat().st_size <= 200_000 for path in logs[:2])
+    assert child.log_tail()[-1].startswith("line 004999")
+    assert not (tmp_path / "chatter.log.3").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pidfd is Linux's")
+async def test_supervisor_that_stands_still_does_not_hold_up_its_processes(tmp_path: Path) -> None:
+    child = await Child.start(chatter(3 * PIPE_BYTES // 100), tmp_path)
+    _wait_until_gone(child.pid)  # blocks this event loop, so nobody reads
+    assert "exit code 0" in await child.wait()
+    assert (tmp_path / "chatter.log").stat().st_size <= PIPE_BYTES + 100
+
+
+async def test_process_outside_the_group_that_holds_the_pipe_delays_nobody(tmp_path: Path) -> None:
+    leaves = "import subprocess as s; p = s.Popen(['sleep', '60'], start_new_session=True); print(p.pid)"
+    child = await Child.start(Spec("leaver", (sys.executable, "-c", leaves), ()), tmp_path)
+    async with asyncio.timeout(ENDS_WITHIN_S):
+        await child.wait()
+    os.kill(int(child.log_tail()[0]), signal.SIGKILL)
 
 
 async def test_log_tail_does_not_show_an_earlier_run(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.profile import DEFAULT_PATH
+from deploy.paths import DEFAULT_PROFILE
 from tests.deploy.test_supervisor import free_ports
 from tests.speech import clip_paths, word_errors
 from wire.weights import cache_dir
@@ -40,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
     """The default profile on free ports."""
-    text = DEFAULT_PATH.read_text()
+    text = DEFAULT_PROFILE.read_text()
     ports = sorted(set(re.findall(r"\b8\d{3}\b", text)))
     for port, free in zip(ports, free_ports(len(ports)), strict=True):
         text = re.sub(rf"\b{port}\b", str(free), text)
@@ -95,6 +95,7 @@ def test_process_that_cannot_start_ends_up_with_its_reason(
 ) -> None:
     key = tmp_path / "key"
     key.write_text("short")
+    key.chmod(0o600)
     profile.write_text(profile.read_text().replace("stt:\n  edge: {", f"stt:\n  edge: {{api_key_file: {key}, "))
     with _up(profile, environment) as process:
         out, err = process.communicate(timeout=READY_WITHIN_S)

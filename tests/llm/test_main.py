@@ -22,8 +22,25 @@ def test_of_several_one_must_be_named():
     assert choose(config, "b").id == "b"
     with pytest.raises(ConfigError, match="--worker"):
         choose(config, None)
-    with pytest.raises(ConfigError, match="a, b"):
+    with pytest.raises(ConfigError, match=r"1 \(a\), 2 \(b\)"):
         choose(config, "c")
+
+
+def test_workers_of_one_model_are_told_apart_by_their_number():
+    config = LlmConfig((worker("a", 1), worker("a", 2)))
+
+    assert [choose(config, number).edge.port for number in ("1", "2")] == [1, 2]
+    for wrong in ("0", "3"):
+        with pytest.raises(ConfigError, match="0 workers, not one"):
+            choose(config, wrong)
+    with pytest.raises(ConfigError, match="2 workers, not one; choose by number"):
+        choose(config, "a")
+
+
+def test_a_number_is_a_number_also_where_an_id_looks_like_one():
+    config = LlmConfig((worker("2", 1), worker("1", 2)))
+
+    assert choose(config, "2").edge.port == 2
 
 
 @pytest.mark.parametrize(
