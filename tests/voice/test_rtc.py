@@ -367,6 +367,17 @@ async def test_a_draining_server_takes_no_call(stage: Stage) -> None:
     assert (status, '"code":"unavailable"' in body) == (503, True)
 
 
+async def test_a_draining_server_says_goodbye_to_its_calls(stage: Stage) -> None:
+    async with stage.up() as base, rtc_calling(base, QUIET) as caller:
+        await caller.until(calls.Ready)
+        stage.lifecycle.draining = True
+        bye = await caller.until(calls.Bye)
+        await caller.until_gone()
+        await until_free(base, 5)
+    assert bye.reason == "drain"
+    assert caller.num_samples > 0
+
+
 async def test_a_busy_server_is_told_in_words(stage: Stage) -> None:
     stage.settings["max_calls"] = 1
     async with stage.up() as base, rtc_calling(base, QUIET) as caller:
