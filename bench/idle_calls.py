@@ -21,7 +21,7 @@ import numpy as np
 
 from deploy.lines import Line, LineClosed, websocket_line
 from deploy.ports import owner_of
-from deploy.rtc_line import RATE_HZ, rtc_line
+from deploy.rtc_line import rtc_line
 from wire import calls
 
 MESSAGE_S = 0.02
@@ -52,7 +52,7 @@ async def measure(address: str, transport: str, num_calls: int, seconds: float, 
     """CPU seconds per second and call."""
     is_rtc = transport == "webrtc"
     url = f"http://{address}/v1/calls/rtc" if is_rtc else f"ws://{address}/v1/calls"
-    hello = calls.Hello(1, RATE_HZ, RATE_HZ, greeting=False) if is_rtc else calls.Hello(1, greeting=False)
+    hello = calls.Hello(1, calls.RTC_HZ, calls.RTC_HZ, greeting=False) if is_rtc else calls.Hello(1, greeting=False)
     async with contextlib.AsyncExitStack() as lines, asyncio.TaskGroup() as tasks:
         running = []
         for _ in range(num_calls):

@@ -29,7 +29,6 @@ from deploy.call import call
 from deploy.call_report import TurnReport, report
 from deploy.errors import DeployError
 from deploy.recording import read_speech
-from deploy.rtc_line import RATE_HZ
 from voice.budget import STAGES
 from wire import calls
 
@@ -49,8 +48,8 @@ def percentile(values: list[float], share: float) -> float:
 
 def measure(url: str, paths: list[Path], num_turns: int) -> tuple[list[TurnReport], int]:
     is_rtc = url.startswith("http")
-    speeches, rate_hz = read_speech(paths, RATE_HZ if is_rtc else None)
-    hello = calls.Hello(1, rate_hz, RATE_HZ if is_rtc else 24000, greeting=False)
+    speeches, rate_hz = read_speech(paths, calls.RTC_HZ if is_rtc else None)
+    hello = calls.Hello(1, rate_hz, calls.RTC_HZ if is_rtc else 24000, greeting=False)
     line = cycle(speeches)
     turns: list[TurnReport] = []
     num_slips = 0

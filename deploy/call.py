@@ -64,6 +64,14 @@ class Heard:
     num_slips: int  # messages that left more than a message late: this machine is too busy to measure
 
 
+class CallBroken(CallError):
+    """The call ended before its script did; `heard` is what there was of it."""
+
+    def __init__(self, failure: CallError, heard: Heard) -> None:
+        super().__init__(str(failure), failure.hint)
+        self.heard = heard
+
+
 async def call(
     url: str,
     speeches: Sequence[Speech],
@@ -79,7 +87,7 @@ async def call(
 
     `url`: ws:// or wss:// for a call over the WebSocket, http:// or https:// for one over WebRTC.
 
-    Raises: CallError.
+    Raises: CallError; CallBroken once the call had begun.
     """
     open_line = rtc_line if url.startswith("http") else websocket_line
     async with open_line(url, hello, key) as line:
@@ -117,17 +125,18 @@ class _Conversation:
         self._caller_audio: list[Placed] = []
         self._num_slips = 0
         self._hung_up = False
+        self._ready: calls.Ready | None = None
         self._bye: calls.Bye | None = None
         self._last_error: calls.Error | None = None
         self._received_s = 0.0
         self._changed = asyncio.Event()
 
     async def run(self) -> Heard:
-        """Raises: CallError."""
+        """Raises: CallError, CallBroken."""
         failure: CallError | None = None
         start_s = time.monotonic()
         try:
-            ready = await self._open()
+            self._ready = await self._open()
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(step()) for step in (self._receive, self._talk, self._acknowledge)]
                 await self._converse()
@@ -139,10 +148,11 @@ class _Conversation:
             failure = failure or self._closed(_first(group))
         except* PeerError as group:
             failure = failure or CallError(f"the server does not speak this protocol: {_first(group)}")
-        if failure is not None:
+        if failure is not None and self._ready is None:
             raise failure
-        return Heard(
-            ready=ready,
+        assert self._ready is not None
+        heard = Heard(
+            ready=self._ready,
             spoken=self._spoken,
             finals=self._finals,
             replies=self._replies,
@@ -152,6 +162,9 @@ class _Conversation:
             start_s=start_s,
             num_slips=self._num_slips,
         )
+        if failure is not None:
+            raise CallBroken(failure, heard)
+        return heard
 
     async def _open(self) -> calls.Ready:
         try:

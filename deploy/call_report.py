@@ -54,7 +54,7 @@ class CallReport:
 
 
 def report(url: str, heard: Heard, recording: Path | None) -> CallReport:
-    turns = tuple(_turn(spoken, heard) for spoken in heard.spoken)
+    turns = tuple(_turn(spoken, heard) for spoken in heard.spoken if spoken.sent_s is not None or spoken.numbers)
     path = None if recording is None else str(recording)
     return CallReport(url, heard.ready.call, heard.ready.voice, turns, heard.num_slips, path)
 
@@ -67,7 +67,7 @@ def _turn(spoken: Spoken, heard: Heard) -> TurnReport:
     exchange, turn = _exchange(last, heard), heard.turns.get(last)
     return TurnReport(
         file=spoken.speech.name,
-        outcome=turn.outcome if turn is not None else "interrupted",
+        outcome=turn.outcome if turn is not None else "not ended",
         transcript=exchange.transcript,
         answer=exchange.answer,
         heard=exchange.heard,

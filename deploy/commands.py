@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from deploy.call import call
+from deploy.call import CallBroken, call
 from deploy.call_report import report, show
 from deploy.catalogue import Catalogue, Model, read_catalogue
 from deploy.errors import CallError, DeployError, NoProfile, StartError
@@ -27,6 +27,7 @@ from deploy.store import Store
 from deploy.up import up
 from deploy.weights import Puller
 from wire import calls
+from wire.calls import RTC_HZ
 from wire.config import ConfigError, read_key
 from wire.messages import PROTOCOL_VERSION
 from wire.weights import cache_dir
@@ -34,7 +35,6 @@ from wire.weights import cache_dir
 logger = logging.getLogger("offhook")
 
 SCHEMES = {"websocket": ("ws://", "wss://"), "webrtc": ("http://", "https://")}
-WEBRTC_HZ: calls.SampleRate = 48000  # RFC 7587, 4.1
 PIPE_COLUMNS = 320  # of a call's report that goes into a file or pipe: transcripts are not cut
 LIST_COLUMNS = 100
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -103,17 +103,21 @@ def _call(arguments: argparse.Namespace) -> None:
         hint = f"it looks like {DEFAULT_URLS[arguments.transport]}"
         raise CallError(f"{url} is no address of a {arguments.transport} call", hint)
     is_rtc = arguments.transport == "webrtc"
-    speeches, rate_hz = read_speech(arguments.wav, WEBRTC_HZ if is_rtc else None)
+    speeches, rate_hz = read_speech(arguments.wav, RTC_HZ if is_rtc else None)
     hello = calls.Hello(
         PROTOCOL_VERSION,
         sample_rate_hz=rate_hz,
-        output_sample_rate_hz=WEBRTC_HZ if is_rtc else 24000,
+        output_sample_rate_hz=RTC_HZ if is_rtc else 24000,
         language=arguments.language,
         voice=arguments.voice,
         greeting=not arguments.no_greeting,
     )
     barge_in_s = None if arguments.barge_in_ms is None else arguments.barge_in_ms / 1000
-    heard = asyncio.run(call(url, speeches, hello, key=key, barge_in_s=barge_in_s))
+    broken: CallBroken | None = None
+    try:
+        heard = asyncio.run(call(url, speeches, hello, key=key, barge_in_s=barge_in_s))
+    except CallBroken as error:
+        heard, broken = error.heard, error
     if arguments.out is not None:
         write_stereo(
             arguments.out,
@@ -129,6 +133,8 @@ def _call(arguments: argparse.Namespace) -> None:
     else:
         console = Console(highlight=False)
         show(result, console if console.is_terminal else Console(highlight=False, width=PIPE_COLUMNS))
+    if broken is not None:
+        raise broken
 
 
 def _profile(path: Path, catalogue: Catalogue) -> Profile:

@@ -23,7 +23,7 @@ from deploy.errors import CallError
 from deploy.lines import CONNECT_TIMEOUT_S, SERVER_KINDS, Line, LineClosed, Received, is_here, refused, unreachable
 from voice.rtc import PATH, SDP
 from voice.transports.ice import use_addresses
-from voice.transports.paced_track import RATE_HZ, PacedTrack
+from voice.transports.paced_track import PacedTrack
 from voice.transports.webrtc import BAD_SDP
 from wire import calls
 from wire.errors import PeerError
@@ -116,8 +116,8 @@ class _NoJitterBuffer(JitterBuffer):
 
 @contextlib.asynccontextmanager
 async def rtc_line(url: str, hello: calls.Hello, key: str | None) -> AsyncIterator[Line]:
-    """Both rates of `hello` must be `RATE_HZ`. Raises: CallError."""
-    assert hello.sample_rate_hz == hello.output_sample_rate_hz == RATE_HZ
+    """Both rates of `hello` must be `calls.RTC_HZ`. Raises: CallError."""
+    assert hello.sample_rate_hz == hello.output_sample_rate_hz == calls.RTC_HZ
     use_addresses(("127.0.0.1",) if is_here(url) else ())
     peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     try:

@@ -165,7 +165,11 @@ async def _tell(transport: WebRtcTransport, group: BaseExceptionGroup[WireError]
 
 def _hello(query: Mapping[str, str]) -> calls.Hello:
     """Raises: PeerError for what a hello does not have, or has as something else."""
-    known: dict[str, object] = {"version": PROTOCOL_VERSION, "sample_rate_hz": 48000, "output_sample_rate_hz": 48000}
+    known: dict[str, object] = {
+        "version": PROTOCOL_VERSION,
+        "sample_rate_hz": calls.RTC_HZ,
+        "output_sample_rate_hz": calls.RTC_HZ,
+    }
     given: dict[str, object] = dict(query)
     if "greeting" in given:
         given["greeting"] = {"true": True, "false": False}.get(str(given["greeting"]), given["greeting"])

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 SampleRate: TypeAlias = Literal[8000, 16000, 22050, 24000, 44100, 48000]
+RTC_HZ: SampleRate = 48000  # RFC 7587, 4.1: the RTP clock of Opus, and the rate of both sides over WebRTC
 
 
 @dataclass(frozen=True)

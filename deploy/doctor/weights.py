@@ -34,8 +34,10 @@ def read_weights(store: Store, models: Sequence[tuple[Model, str]]) -> list[Weig
     for model, where in models:
         folder = store.folder(model)
         try:
-            sizes = {path.name: path.stat().st_size for path in folder.iterdir()} if folder.is_dir() else {}
+            sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
             found.append(Weights(model, where, COMPLETE_MARK in sizes, sizes))
+        except FileNotFoundError:
+            found.append(Weights(model, where, False, {}))
         except OSError as error:
             found.append(Weights(model, where, False, {}, f"{folder}: {error.strerror or error}"))
     return found

@@ -33,6 +33,7 @@ class Answering:
     refuse: bool = False
     mute: bool = False
     vanish: bool = False
+    vanish_after: int = 0  # answers
     hang_up: bool = False
     lead_in_s: float = 0.05  # silence at the head of each answer
     answer_s: float = 0.3
@@ -96,7 +97,7 @@ class _Call:
                 await self.answer(tasks)
 
     async def answer(self, tasks: asyncio.TaskGroup) -> None:
-        if self.server.vanish:
+        if self.server.vanish and self.turn >= self.server.vanish_after:
             await self.connection.close(1011, "failed")
         elif self.server.hang_up:
             await self.say(calls.Bye("idle"))

@@ -9,7 +9,7 @@ import soundfile
 from rich.console import Console
 from websockets.asyncio.server import ServerConnection, serve
 
-from deploy.call import PATIENCE_S, Heard, call
+from deploy.call import PATIENCE_S, CallBroken, Heard, call
 from deploy.call_report import CallReport, report, show, waterfall
 from deploy.errors import CallError
 from deploy.recording import read_speech, write_stereo
@@ -154,6 +154,16 @@ async def test_server_that_ends_the_call_is_one_line(tmp_path: Path) -> None:
     async with Answering(hang_up=True).running() as server:
         with pytest.raises(CallError, match=r"ended the call \(idle\)"):
             await make_call(server, [write_speech(tmp_path)])
+
+
+async def test_of_a_call_that_breaks_off_what_there_was_is_kept(tmp_path: Path) -> None:
+    paths = [write_speech(tmp_path, name="a.wav"), write_speech(tmp_path, name="b.wav")]
+    async with Answering(vanish=True, vanish_after=1).running() as server:
+        with pytest.raises(CallBroken, match="closed the call") as caught:
+            await make_call(server, paths)
+    first, second = _summary(caught.value.heard).turns
+    assert (first.file, first.transcript, first.outcome) == ("a.wav", "question 1", "answered")
+    assert (second.file, second.outcome) == ("b.wav", "not ended")
 
 
 async def test_server_that_never_answers_is_given_up(tmp_path: Path) -> None:

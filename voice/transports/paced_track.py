@@ -17,14 +17,14 @@ import numpy as np
 from aiortc import MediaStreamTrack
 from aiortc.mediastreams import MediaStreamError
 
+from wire.calls import RTC_HZ
 from wire.pcm import Pcm16
 
-RATE_HZ = 48000  # RFC 7587, 4.1: the RTP clock of Opus
 FRAME_S = 0.02  # RFC 3551, 4.2: default packetization interval
-FRAME_SAMPLES = round(RATE_HZ * FRAME_S)
+FRAME_SAMPLES = round(RTC_HZ * FRAME_S)
 MAX_FRAMES = 16  # given and not yet sent; above this the giver waits
 MAX_LATE_S = 0.1  # a process that stood still for longer does not send the silence of that time in a burst
-_TIME_BASE = fractions.Fraction(1, RATE_HZ)
+_TIME_BASE = fractions.Fraction(1, RTC_HZ)
 
 
 class PacedTrack(MediaStreamTrack):
@@ -42,7 +42,7 @@ class PacedTrack(MediaStreamTrack):
         self._due_s = 0.0  # when the next frame is due if it is silence
 
     async def put(self, pcm: Pcm16) -> None:
-        """Audio at `RATE_HZ`; waits while much is still unsent."""
+        """Audio at `RTC_HZ`; waits while much is still unsent."""
         self._given += pcm.size
         self._part = np.concatenate([self._part, pcm])
         while self._part.size >= FRAME_SAMPLES:
@@ -72,7 +72,7 @@ class PacedTrack(MediaStreamTrack):
             self._on_frame(sample)
         self._due_s += FRAME_S
         frame = av.AudioFrame.from_ndarray(np.pad(pcm, (0, FRAME_SAMPLES - pcm.size))[np.newaxis], "s16", "mono")
-        frame.sample_rate, frame.time_base = RATE_HZ, _TIME_BASE
+        frame.sample_rate, frame.time_base = RTC_HZ, _TIME_BASE
         frame.pts = self._num_sent * FRAME_SAMPLES
         self._num_sent += 1
         return frame

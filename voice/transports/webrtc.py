@@ -34,7 +34,7 @@ from aiortc.sdp import SessionDescription, candidate_from_sdp
 
 from voice.media.resample import Resampler
 from voice.transports.ice import admitted_lines
-from voice.transports.paced_track import FRAME_S, RATE_HZ, PacedTrack
+from voice.transports.paced_track import FRAME_S, PacedTrack
 from wire import calls
 from wire.errors import PeerError, Unavailable
 from wire.messages import decode, encode
@@ -62,8 +62,8 @@ class WebRtcTransport:
     """`answer`, `wait_connected`, then `run` beside `receive` and `send`, at last `close`."""
 
     def __init__(self, servers: Sequence[RTCIceServer], addresses: Sequence[str]) -> None:
-        self.sample_rate_hz = RATE_HZ
-        self.output_sample_rate_hz = RATE_HZ
+        self.sample_rate_hz: int = calls.RTC_HZ
+        self.output_sample_rate_hz: int = calls.RTC_HZ
         self.lead_s = LEAD_S
         self._addresses = addresses
         self._peer = RTCPeerConnection(RTCConfiguration(iceServers=list(servers)))
@@ -127,8 +127,8 @@ class WebRtcTransport:
     async def run(self) -> None:
         """Move the caller's audio to `receive` until the call is over."""
         assert self._ears is not None
-        resampler = Resampler(RATE_HZ, RATE_HZ)
-        from_hz = RATE_HZ
+        resampler = Resampler(calls.RTC_HZ, calls.RTC_HZ)
+        from_hz = calls.RTC_HZ
         while self._end is None:
             try:
                 async with asyncio.timeout(SILENT_S):
@@ -142,7 +142,7 @@ class WebRtcTransport:
             assert isinstance(frame, av.AudioFrame)
             if frame.sample_rate != from_hz:  # not Opus: G.711 and G.722 are offered by telephones
                 from_hz = frame.sample_rate
-                resampler = Resampler(from_hz, RATE_HZ)
+                resampler = Resampler(from_hz, calls.RTC_HZ)
             self._put(resampler.push(_mono(frame)))
             if _partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
                 self.finish(PeerError("message of unlimited length on the data channel", code="too_large"))
@@ -234,7 +234,7 @@ class WebRtcTransport:
 
     def _on_frame(self, sample: int) -> None:
         if sample >= self._next_position:
-            self._next_position = sample + round(POSITION_S * RATE_HZ)
+            self._next_position = sample + round(POSITION_S * calls.RTC_HZ)
             self._post(encode(calls.Position(sample)))
 
     def _put(self, item: Pcm16 | calls.Played) -> None:
