@@ -1,7 +1,7 @@
 """One routed request: choose a worker, relay its answer byte for byte, abort it when the client goes.
 
 A request moves to another worker only before the first byte of an answer: after that the client has seen text that a
-second attempt would contradict.
+second attempt would contradict. While a healthy worker is left to ask, one that says nothing gets half of the time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,8 @@ class Proxy:
             worker = workers[name]
             worker.num_active += 1
             try:
-                if await self._try(worker, routed, outgoing, received_s, is_last=i == len(names) - 1):
+                rest = [workers[other] for other in names[i + 1 :]]
+                if await self._try(worker, routed, outgoing, received_s, rest):
                     self._sessions.note(routed.context.call, name)
                     return
             except (aiohttp.ClientError, OSError) as error:
@@ -119,9 +120,9 @@ class Proxy:
         await outgoing.write(b"\n\n" + sse.encode(json.dumps(error_body(str(failure), failure.code))))
 
     async def _try(
-        self, worker: Worker, routed: _Routed, outgoing: Outgoing, received_s: float, *, is_last: bool
+        self, worker: Worker, routed: _Routed, outgoing: Outgoing, received_s: float, rest: Sequence[Worker]
     ) -> bool:
-        """Relay this worker's answer; False, before the first byte, when another should be asked."""
+        """Relay this worker's answer; False, before the first byte, when one of the `rest` should be asked."""
         assert self.http is not None
         now = time.monotonic()
         wait_s = min(self._config.first_byte_timeout_s, routed.context.left_s(now))
@@ -129,13 +130,18 @@ class Proxy:
         body = {**routed.body, "model": worker.model}
         if wait_s <= 0:
             raise DeadlineExceeded("the deadline has passed")
+        has_heir = any(other.is_healthy for other in rest)
+        if has_heir:
+            wait_s /= 2
         try:
             async with asyncio.timeout(wait_s) as timeout:
                 async with self.http.post(f"{worker.url}{routed.path}", json=body, headers=headers) as response:
-                    if response.status in _NOT_HERE and not is_last:
+                    if response.status in _NOT_HERE and rest:
                         return False
                     # The first chunk before the status line: a worker that dies in between can still be replaced.
                     chunk = await response.content.readany()
+                    if response.status not in _NOT_HERE:
+                        worker.note(is_healthy=True)
                     passed = [(name, response.headers[name]) for name in _PASSED_BACK if name in response.headers]
                     ours = [(REQUEST_ID_HEADER, routed.request_id), (WORKER_HEADER, worker.url)]
                     await outgoing.start(response.status, [*passed, *ours])
@@ -146,6 +152,9 @@ class Proxy:
                         timeout.reschedule(asyncio.get_running_loop().time() + self._config.idle_timeout_s)
                         chunk = await response.content.readany()
         except TimeoutError:
+            if has_heir and not outgoing.started:
+                logger.warning("x %s: worker %s was silent for %.1f s", routed.request_id, worker.url, wait_s)
+                return False
             silent_s = self._config.idle_timeout_s if outgoing.started else wait_s
             raise DeadlineExceeded(f"worker {worker.url} was silent for {silent_s:.1f} s") from None
         return True

@@ -13,8 +13,6 @@ from wire.config import read_key
 
 logger = logging.getLogger(__name__)
 
-MAX_BACKOFF_S = 30.0
-
 
 class Worker:
     def __init__(self, config: WorkerConfig, model: str) -> None:
@@ -23,7 +21,6 @@ class Worker:
         self.num_active = 0
         self.is_healthy = True  # until shown otherwise: the first request need not wait for the first check
         self._key = read_key(config.api_key_file) if config.api_key_file is not None else None
-        self._num_failures = 0
 
     @property
     def load(self) -> Load:
@@ -36,11 +33,6 @@ class Worker:
         if is_healthy != self.is_healthy:
             logger.warning("worker %s is %s%s", self.url, "back" if is_healthy else "gone: ", why)
         self.is_healthy = is_healthy
-        self._num_failures = 0 if is_healthy else self._num_failures + 1
-
-    def next_check_s(self, interval_s: float) -> float:
-        """Back-off for a worker that stays away."""
-        return min(MAX_BACKOFF_S, interval_s * 2.0 ** min(10, max(0, self._num_failures - 1)))
 
     async def check(self, http: aiohttp.ClientSession, timeout_s: float) -> None:
         """`/health`, or `/v1/models` at servers that have none."""
@@ -64,12 +56,12 @@ class Pool:
 
 
 async def watch(pools: list[Pool], http: aiohttp.ClientSession, config: RouterConfig) -> None:
-    """Check every worker until cancelled."""
+    """Check every worker until cancelled; one that is gone no less often, because it is back within seconds."""
 
     async def watch_one(worker: Worker) -> None:
         while True:
             await worker.check(http, config.connect_timeout_s + config.health_interval_s)
-            await asyncio.sleep(worker.next_check_s(config.health_interval_s))
+            await asyncio.sleep(config.health_interval_s)
 
     async with asyncio.TaskGroup() as tasks:
         for pool in pools:

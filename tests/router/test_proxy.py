@@ -68,13 +68,13 @@ class Upstream:
         return web.json_response({"data": []})
 
     @contextlib.asynccontextmanager
-    async def up(self) -> AsyncIterator[str]:
+    async def up(self, port: int = 0) -> AsyncIterator[str]:
         app = web.Application()
         app.router.add_post(PATH, self.answer)
         app.router.add_get("/v1/models", self.models)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", port)
         await site.start()
         try:
             yield f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -99,7 +99,7 @@ async def routed(
             for u in upstreams
         ]
         models = (ModelConfig("m", tuple(WorkerConfig(url, model="upstream-name") for url in urls)),)
-        config = RouterConfig(EdgeConfig(port=0), models, health_interval_s=60, **settings)
+        config = RouterConfig(EdgeConfig(port=0), models, **{"health_interval_s": 60.0, **settings})
         lifecycle = Lifecycle("router")
         base = await stack.enter_async_context(serving(build(config, lifecycle), lifecycle, config.edge))
         http = await stack.enter_async_context(aiohttp.ClientSession())
@@ -109,6 +109,11 @@ async def routed(
 async def ask(http: aiohttp.ClientSession, base: str, headers: dict[str, str] | None = None):
     async with http.post(f"{base}{PATH}", json={"model": "m", "stream": True}, headers=headers or {}) as response:
         return response.status, response.headers.copy(), await response.read()
+
+
+async def workers(http: aiohttp.ClientSession, base: str) -> list[dict[str, object]]:
+    async with http.get(f"{base}/health") as response:
+        return list((await response.json())["workers"])
 
 
 async def test_a_stream_is_relayed_byte_for_byte_with_names_and_ids():
@@ -212,6 +217,38 @@ async def test_a_stream_that_hangs_midway_ends_with_an_error_event():
     assert json.loads(Decoder().feed(body)[-1])["error"]["code"] == "deadline_exceeded"
 
 
+async def test_a_worker_that_says_nothing_leaves_half_of_the_time_to_another():
+    async with routed("stall", "stream") as (base, upstreams, http):
+        status, _, body = await ask(http, base, {"x-offhook-deadline-ms": "1000"})
+        async with asyncio.timeout(5):
+            await upstreams[0].aborted.wait()
+
+    assert (status, body.count(b"data: ")) == (200, 3)
+    assert 0 < int(upstreams[1].requests[0][0]["x-offhook-deadline-ms"]) <= 500
+
+
+async def test_a_worker_that_is_gone_is_marked_at_once_and_one_that_is_back_by_the_next_check():
+    async with routed("absent", health_interval_s=0.05) as (base, _, http):
+        assert (await ask(http, base))[0] == 503
+        [worker] = await workers(http, base)
+        assert not worker["healthy"]
+        async with Upstream().up(int(str(worker["url"]).rpartition(":")[2])):
+            async with asyncio.timeout(5):
+                while not worker["healthy"]:
+                    [worker] = await workers(http, base)
+
+
+async def test_a_worker_that_answers_is_healthy_whatever_the_last_check_said():
+    async with routed("absent") as (base, _, http):
+        assert (await ask(http, base))[0] == 503
+        [worker] = await workers(http, base)
+        async with Upstream().up(int(str(worker["url"]).rpartition(":")[2])):
+            assert (await ask(http, base))[0] == 200
+            [worker] = await workers(http, base)
+
+    assert worker["healthy"]
+
+
 async def test_a_conversation_keeps_its_worker():
     async with routed("stream", "stream", "stream") as (base, upstreams, http):
         for _ in range(6):
@@ -246,5 +283,4 @@ async def test_models_and_workers_are_listed():
         async with asyncio.timeout(5):
             healthy: list[bool] = []
             while healthy != [True, False]:
-                async with http.get(f"{base}/health") as response:
-                    healthy = [w["healthy"] for w in (await response.json())["workers"]]
+                healthy = [bool(w["healthy"]) for w in await workers(http, base)]
