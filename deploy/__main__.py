@@ -24,6 +24,8 @@ logger = logging.getLogger("offhook")
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="offhook: %(message)s", force=True)
+    for chatty in ("aioice", "aiortc"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     if arguments.command == "doctor":
         return _doctor(arguments.profile, arguments.catalogue, as_json=arguments.json)
     try:

@@ -7,6 +7,7 @@ import asyncio
 import dataclasses
 import json
 import logging
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -139,7 +140,7 @@ def _call(arguments: argparse.Namespace) -> None:
 
 def _profile(path: Path, catalogue: Catalogue) -> Profile:
     """Raises: NoProfile; ConfigError for one that is wrong."""
-    if not path.exists():
+    if not os.path.exists(path):
         raise NoProfile(f"there is no profile {path}", nearest_profile(path))
     return read_profile(path, catalogue)
 

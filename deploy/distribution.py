@@ -36,5 +36,5 @@ def _from_source() -> Distribution | None:
     try:
         project = tomllib.loads(PYPROJECT.read_text())["project"]
         return Distribution(project["version"], tuple(project["dependencies"]), is_installed=False)
-    except (OSError, tomllib.TOMLDecodeError, KeyError):
+    except (OSError, ValueError, KeyError):
         return None

@@ -91,7 +91,12 @@ def _add_call(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--transport", choices=tuple(DEFAULT_URLS), default="websocket", help="(default: %(default)s)")
     command.add_argument("--url", help=f"where calls are taken (default: {' or '.join(DEFAULT_URLS.values())})")
-    command.add_argument("--out", type=Path, metavar="FILE", help="save the call: stereo wav, left caller, right agent")
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="save the call as stereo wav, left caller, right agent (default: not saved)",
+    )
     command.add_argument("--json", action="store_true", help="one JSON object on stdout; times in milliseconds")
     command.add_argument("--language", default="en", help="ISO 639-1 (default: %(default)s)")
     command.add_argument("--voice", help="(default: the server's first)")

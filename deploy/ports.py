@@ -68,6 +68,8 @@ def bind_error(host: str, port: int) -> OSError | None:
         socket.create_server((host, port), family=family).close()
     except OSError as error:
         return error
+    except UnicodeError:  # of a name with an empty or endless label
+        return OSError(errno.EINVAL, "no address")
     return None
 
 
@@ -130,9 +132,11 @@ def _parent(pid: int) -> int:
 def _listening_inodes(port: int) -> set[str]:
     inodes = set()
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        if not table.exists():
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:  # no IPv6, or no /proc
             continue
-        for line in table.read_text().splitlines()[1:]:
+        for line in lines:
             columns = line.split()
             if columns[3] == TCP_LISTEN and int(columns[1].rpartition(":")[2], 16) == port:
                 inodes.add(columns[9])

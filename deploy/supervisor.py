@@ -173,9 +173,7 @@ class Supervisor:
         for names in self._restarts.drain_order():
             children = {name: self._children[name] for name in names if name in self._children}
             if children:
-                logger.info(
-                    "ending %s once its work is done; Ctrl-C again ends everything at once", ", ".join(children)
-                )
+                logger.info("ending %s: running work may finish; Ctrl-C again ends all at once", ", ".join(children))
                 patience_s = DRAIN_MARGIN_S + max(self._specs[name].drain_timeout_s for name in children)
                 await _end(children, patience_s, stop.now)
 

@@ -23,7 +23,9 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
     """The flags of every process; the caller may add its own."""
     flags = argparse.ArgumentParser(prog=f"python -m {name}", description=description)
     flags.add_argument("--profile", type=Path, required=True, help=f"YAML profile; its section '{name}' is used")
-    flags.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    flags.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="(default: %(default)s)"
+    )
     return flags
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from deploy.catalogue import Catalogue, read_catalogue
@@ -30,7 +31,7 @@ def examine_profile(path: Path, catalogue_path: Path, cache: Path) -> tuple[Need
         catalogue = read_catalogue(catalogue_path)
         profile = read_profile(path, catalogue)
     except ConfigError as error:
-        mend = CORRECT_IT if path.exists() else nearest_profile(path)
+        mend = CORRECT_IT if os.path.exists(path) else nearest_profile(path)
         return Needs(), [Finding("profile", "profile", "problem", str(error), mend)]
     return _examine(path, profile, catalogue, cache)
 
@@ -40,7 +41,7 @@ def _examine(path: Path, profile: Profile, catalogue: Catalogue, cache: Path) ->
     weights = read_weights(Store(cache), [(catalogue.model(model), where) for model, where in profile.models.items()])
     listeners = asyncio.run(read_listeners(profile, path))
     elsewhere = asyncio.run(read_elsewhere(profile))
-    missing = [each.model.id for each in weights if each.is_missing]
+    missing = [each.model.id for each in weights if not each.is_complete]
     running = [listener.name for listener in listeners if listener.is_ours]
     findings = [
         Finding("profile", "profile", "ok", f"{path}: {sections}"),

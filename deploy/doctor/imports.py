@@ -54,16 +54,19 @@ async def try_torch() -> tuple[Import, Torch | None]:
 
 async def run(module: str, code: str, timeout_s: float) -> tuple[Import, str]:
     """Run `code` in a fresh interpreter, without the working folder in its path; also what it wrote to stdout."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-c",
-        code,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-c",
+            code,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+    except OSError as error:
+        return Import(module, "fails", f"no process for it: {error}"), ""
     try:
         async with asyncio.timeout(timeout_s):
             out, err = await process.communicate()
@@ -76,7 +79,7 @@ async def run(module: str, code: str, timeout_s: float) -> tuple[Import, str]:
     code_of_end = process.returncode
     assert code_of_end is not None
     if code_of_end < 0:
-        return Import(module, "crashes", signal.Signals(-code_of_end).name), ""
+        return Import(module, "crashes", signal.strsignal(-code_of_end) or f"signal {-code_of_end}"), ""
     if code_of_end > 0:
         last = (err.decode(errors="replace").strip().splitlines() or [""])[-1]
         return Import(module, "fails", last[:MAX_DETAIL]), ""

@@ -23,10 +23,10 @@ SUPERVISOR_BYTES = 70e6
 DERIVED_LLM: Mapping[WeightFormat, float] = {"int4": 1.0, "int8": 1.4, "bfloat16": 2.8, "float32": 5.5}
 DERIVED_VOICE = 1.0
 
-# Measured with /proc/PID/fd: voice holds 30 at rest, and 5 more for each call over WebSocket; WebRTC takes a socket
-# for each address.
+# Read from /proc/PID/fd: voice holds 18 at rest and 4 more for a call, over WebSocket and over WebRTC with one address.
+# Each further address takes a socket, so there is room for some.
 BASE_DESCRIPTORS = 128
-DESCRIPTORS_PER_CALL = 32
+DESCRIPTORS_PER_CALL = 16
 
 
 def needs_of(profile: Profile, catalogue: Catalogue, missing: Collection[str], running: Collection[str]) -> Needs:

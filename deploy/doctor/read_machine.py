@@ -43,7 +43,7 @@ def read_machine(cache: Path) -> Machine:
         descriptors_hard=None if hard == resource.RLIM_INFINITY else hard,
         cache=cache,
         cache_free_bytes=_free_bytes(folder),
-        cache_is_writable=folder.is_dir() and os.access(folder, os.W_OK | os.X_OK),
+        cache_is_writable=os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK),
     )
 
 

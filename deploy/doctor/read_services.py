@@ -103,7 +103,8 @@ def _changed_s(path: Path) -> float:
 
 async def _get(url: str) -> Answer:
     parts = urllib.parse.urlsplit(url)
-    assert parts.hostname is not None
+    if not parts.hostname:
+        return Answer(None, error="no host in it")
     is_tls = parts.scheme == "https"
     request = f"GET {parts.path} HTTP/1.0\r\nHost: {parts.netloc}\r\nUser-Agent: offhook-doctor\r\n\r\n"
     try:
@@ -122,8 +123,8 @@ async def _get(url: str) -> Answer:
                 writer.close()
     except TimeoutError:
         return Answer(None, error=f"no answer within {TIMEOUT_S:.0f} s")
-    except OSError as error:
-        return Answer(None, error=error.strerror or str(error))
+    except (OSError, UnicodeError) as error:
+        return Answer(None, error=str(error))
     return parse_answer(bytes(raw))
 
 

@@ -24,10 +24,6 @@ class Weights:
     sizes: Mapping[str, int]
     error: str = ""
 
-    @property
-    def is_missing(self) -> bool:
-        return not self.error and not self.is_complete
-
 
 def read_weights(store: Store, models: Sequence[tuple[Model, str]]) -> list[Weights]:
     found = []

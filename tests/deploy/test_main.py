@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import argparse
 import asyncio
 import hashlib
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy import flags
 from deploy.__main__ import main
 from deploy.catalogue import read_catalogue
 from tests.deploy.answering import Answering
@@ -71,6 +74,33 @@ def test_list_shows_licence_state_and_the_note_on_the_default_voice(capsys: pyte
     assert "lessac" in out
 
 
+def test_list_in_a_pipe_is_no_wider_than_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    records = [line for line in lines if not line.startswith(" ")]
+    assert [line.split()[0] for line in records] == ["id", *(model.id for model in read_catalogue().models)]
+
+
+def test_list_wraps_notes_at_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["models", "list"]) == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" ")]
+    assert max(map(len, notes)) <= 60
+
+
+def test_list_for_programs_is_one_array(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "list", "--json"]) == 0
+    models = json.loads(capsys.readouterr().out)
+    assert [model["id"] for model in models] == [model.id for model in read_catalogue().models]
+    for model in models:
+        assert list(model) == ["id", "kind", "languages", "size_bytes", "state", "licence", "note"]
+        assert model["state"] == "missing"
+        assert model["size_bytes"] > 0
+
+
 @pytest.mark.slow
 def test_pull_verify_list_of_one_model(catalogue: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "pull", "--catalogue", str(catalogue), "tiny"]) == 0
@@ -116,15 +146,55 @@ def test_wrong_usage_exits_with_2(argv: list[str]) -> None:
     assert caught.value.code == 2
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["up", "--help"], ["models", "pull", "--help"], ["call", "--help"]])
-def test_help_shows_defaults(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("value", ["-1", "0", "60001", "soon", "nan"])
+def test_wrong_number_is_told_by_its_name_and_range(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["call", "--wav", "x.wav", f"--barge-in-ms={value}"])
+    assert f"MS must be a number above 0 and at most 60000, got '{value}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["up"], ["models", "pull"]])
+def test_mistyped_profile_names_the_nearest(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--profile", "deploy/profiles/cpu.yml"]) == 1
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error == "offhook: error: there is no profile deploy/profiles/cpu.yml"
+    assert hint.endswith("profiles/cpu.yaml?")
+
+
+def test_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(argv)
+        main(["--version"])
     assert caught.value.code == 0
+    assert re.match(r"offhook \d+\.\d+\.\d+", capsys.readouterr().out)
+
+
+def _subcommands(parser: argparse.ArgumentParser, *names: str) -> Iterator[tuple[str, ...]]:
+    yield names
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield from _subcommands(command, *names, name)
+
+
+@pytest.mark.parametrize("argv", list(_subcommands(flags.parser())))
+def test_every_help_says_what_it_is_and_shows_defaults(argv: tuple[str, ...]) -> None:
+    parser = flags.parser()
+    for name in argv:
+        (commands,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+        parser = commands.choices[name]
+    assert parser.description
+    for action in parser._actions:
+        is_flag = isinstance(action, argparse._StoreTrueAction | argparse._HelpAction | argparse._VersionAction)
+        assert is_flag or action.required or "(default: " in (action.help or ""), action.dest
+
+
+def test_help_shows_units_and_addresses(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["call", "--help"])
     out = capsys.readouterr().out
-    if "call" in argv:
-        assert "ws://127.0.0.1:8080/v1/calls" in out
-        assert "MS" in out
+    assert "ws://127.0.0.1:8080/v1/calls" in out
+    assert "MS" in out
+    assert "milliseconds" in out
 
 
 @pytest.mark.slow

@@ -105,42 +105,10 @@ def test_broken_profile_is_a_finding_and_the_machine_is_examined_all_the_same(pr
     assert ("packages", "versions") in found.findings
 
 
-@pytest.mark.parametrize("text", ["", "]", "stt: 3", "\0", "voice: {edge: {port: 99999999}}"])
-def test_whatever_stands_in_the_profile_is_a_finding(profile: Path, text: str) -> None:
-    profile.write_text(text)
-    found = doctor(profile, "--json")
-    assert (found.status, found.findings["profile", "profile"]["level"]) == (1, "problem")
-
-
-def test_absent_profile_names_the_nearest(tmp_path: Path) -> None:
-    finding = doctor(tmp_path / "cpu.yml", "--json").findings["profile", "profile"]
-    assert finding["mend"] == f"did you mean {DEFAULT_PROFILE}?"
-
-
-def test_missing_and_damaged_weights_are_problems(profile: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    folder = cache / "models" / "silero-vad"
-    folder.mkdir(parents=True)
-    (folder / "model.onnx").write_bytes(b"short")
-    (folder / ".complete").touch()
-    found = doctor(profile, "--json", cache=cache)
-    assert found.status == 1
-    assert found.findings["weights", "silero-vad"]["mend"].endswith("models verify silero-vad")
-    assert found.findings["weights", "whisper-base"]["mend"].endswith("models pull whisper-base")
-    assert "needed for what is missing" in found.findings["machine", "cache"]["found"]
-
-
-def test_cache_that_is_a_file_is_a_finding(profile: Path, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("")
-    found = doctor(profile, "--json", cache=tmp_path / "cache")
-    assert found.status == 1
-    assert found.findings["machine", "cache"]["level"] == "problem"
-    assert found.findings["weights", "silero-vad"]["level"] == "problem"
-
-
-@pytest.mark.parametrize("missing", ["yaml", "rich", "aiohttp", "aioice", "packaging"])
+@pytest.mark.parametrize("missing", ["yaml", "rich", "packaging"])
 def test_missing_package_does_not_stop_the_doctor(profile: Path, missing: str) -> None:
     found = doctor(profile, "--json", code=f"import sys; sys.modules[{missing!r}] = None")
+    assert found.status == 1
     assert ("machine", "memory") in found.findings
     assert ("packages", "native code") in found.findings
     assert ("profile", "profile") in found.findings
