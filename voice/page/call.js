@@ -140,7 +140,7 @@ export class Call {
     if (message.type === "position") return this.#clock?.position(message.sample, nowS());
     if (message.type === "clear" || (message.type === "state" && message.state !== "speaking")) this.#clock?.stop();
     this.#on.message(message);
-    if (message.type === "error") this.#trouble = sentences.troubleSentence(message.code, message.message);
+    if (message.type === "error") this.#trouble = sentences.troubleSentence(message);
     if (message.type === "state") this.#trouble = null; // it goes on
     if (message.type === "bye") {
       this.#end(sentences.byeSentence(message.reason), { isError: !["hangup", "idle"].includes(message.reason) });

@@ -60,9 +60,12 @@ async function begin() {
 }
 
 function receive(message) {
-  if (message.type === "ready") $("voice").textContent = `voice ${message.voice}, call ${message.call}`;
+  if (message.type === "ready") {
+    $("voice").textContent = `voice ${message.voice}, call ${message.call}`;
+    showState("listening", STATES.listening); // with this a call begins; only changes are told
+  }
   if (message.type === "state") showState(message.state, STATES[message.state]);
-  if (message.type === "error") transcript.show(record.trouble(troubleSentence(message.code, message.message)));
+  if (message.type === "error") transcript.show(record.trouble(troubleSentence(message)));
   transcript.show(record.apply(message));
   if (message.type === "turn") {
     turns.add(message);

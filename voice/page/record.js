@@ -1,7 +1,8 @@
 // The record of a call: who said what, and how much of the agent's words was heard. No DOM.
 //
 // Fed with the messages of `wire/calls.py`. An agent's entry is an answer (its text comes as `reply`, its words later)
-// or something the agent says by itself (only its words are told). One is open at a time: the one being spoken.
+// or something the agent says by itself: a greeting, a filler while the answer is not ready (only its words are told).
+// One is open at a time: the one that text and words belong to. One before it may still sound.
 
 import { isHeard } from "./heard.js";
 
@@ -22,7 +23,7 @@ export class CallRecord {
       case "words":
         return [this.#words(message)];
       case "clear":
-        return this.#close((entry) => (entry.outcome ??= "interrupted"));
+        return this.#settle((entry) => (entry.outcome ??= "interrupted"));
       case "state":
         return this.#state(message);
       case "turn":
@@ -34,13 +35,13 @@ export class CallRecord {
 
   // The agent's audio has been heard up to `sample`.
   heard(sample) {
-    const entry = this.#open;
-    if (entry === null) return [];
-    const before = entry.heardChars;
-    for (const word of entry.words) {
-      if (isHeard(word, sample)) entry.heardChars = Math.max(entry.heardChars, word.endChar);
-    }
-    return entry.heardChars === before ? [] : [entry];
+    return this.#unsettled().filter((entry) => {
+      const before = entry.heardChars;
+      for (const word of entry.words) {
+        if (isHeard(word, sample)) entry.heardChars = Math.max(entry.heardChars, word.endChar);
+      }
+      return entry.heardChars !== before;
+    });
   }
 
   trouble(text) {
@@ -89,7 +90,7 @@ export class CallRecord {
   }
 
   #state({ state, turn }) {
-    if (state === "listening") return this.#close((entry) => (entry.heardChars = entry.text.length));
+    if (state === "listening") return this.#settle((entry) => (entry.heardChars = entry.text.length));
     if (state === "hearing" && this.#open?.turn === turn && this.#open.kind === "answer") return this.#withdraw();
     return [];
   }
@@ -102,13 +103,17 @@ export class CallRecord {
     return [{ ...entry, gone: true }];
   }
 
-  #close(change) {
-    const entry = this.#open;
-    if (entry === null) return [];
+  #unsettled() {
+    return this.entries.filter(({ side, settled }) => side === "agent" && !settled);
+  }
+
+  #settle(change) {
     this.#open = null;
-    entry.settled = true;
-    change(entry);
-    return [entry];
+    return this.#unsettled().map((entry) => {
+      entry.settled = true;
+      change(entry);
+      return entry;
+    });
   }
 
   #turn({ turn, outcome, text, heard, latency_ms: latencyMs }) {

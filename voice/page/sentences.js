@@ -69,9 +69,16 @@ export function byeSentence(reason) {
   }
 }
 
-// An `error` message within the call, which goes on unless a `bye` follows.
-export function troubleSentence(code, message) {
+// An `error` message within the call, which goes on unless the connection ends.
+export function troubleSentence({ code, message, retry_after_ms: retryAfterMs }) {
+  const when = retryAfterMs ? ` Try again in about ${durationInWords(retryAfterMs / 1000)}.` : "";
+  return explain(code, message) + when;
+}
+
+function explain(code, message) {
   switch (code) {
+    case "delayed":
+      return "The answer takes longer than it should.";
     case "unavailable":
       return `A service is out of reach: ${message}.`;
     case "deadline_exceeded":
