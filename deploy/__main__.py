@@ -6,6 +6,7 @@ Data goes to stdout, everything else to stderr. Exit codes: 0, 1 for an error (o
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import sys
@@ -20,12 +21,22 @@ from wire.weights import cache_dir
 
 logger = logging.getLogger("offhook")
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="offhook: %(message)s", force=True)
     for chatty in ("aioice", "aiortc"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        logger.error("stopped")
+        return INTERRUPTED
+
+
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "doctor":
         return _doctor(arguments.profile, arguments.catalogue, as_json=arguments.json)
     try:

@@ -38,7 +38,6 @@ logger = logging.getLogger("offhook")
 SCHEMES = {"websocket": ("ws://", "wss://"), "webrtc": ("http://", "https://")}
 PIPE_COLUMNS = 320  # of a call's report that goes into a file or pipe: transcripts are not cut
 LIST_COLUMNS = 100
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,9 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(error, DeployError) and error.hint:
             logger.error("hint: %s", error.hint)
         return 1
-    except KeyboardInterrupt:
-        logger.error("stopped")
-        return INTERRUPTED
     return 0
 
 

@@ -6,7 +6,7 @@ What needs packages is `deploy.doctor.examine_profile`; the rest imports the sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from deploy.distribution import read_distribution
@@ -47,12 +47,16 @@ def _packages() -> Iterator[Finding]:
     versions = read_versions(names)
     yield from check_versions(requirements, versions)
     absent = set(names) - set(versions)
-    imports, torch = asyncio.run(_imports([name for name in NATIVE_MODULES if name not in absent]))
+    imports, torch = asyncio.run(_imports(absent))
     yield from check_imports(imports, requirements)
     yield from check_torch(torch)
 
 
-async def _imports(modules: list[str]) -> tuple[list[Import], Torch | None]:
+async def _imports(absent: Collection[str]) -> tuple[list[Import], Torch | None]:
+    """`absent`: packages that are not installed, which is a finding already."""
+    modules = [name for name in NATIVE_MODULES if name not in absent]
+    if "torch" in absent:
+        return await try_imports(modules), None
     async with asyncio.TaskGroup() as group:
         imports, torch = group.create_task(try_imports(modules)), group.create_task(try_torch())
     result, found = torch.result()

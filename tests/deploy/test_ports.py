@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deploy.errors import StartError
 from deploy.paths import DEFAULT_PROFILE
@@ -69,6 +71,12 @@ def test_port_of_a_running_offhook_up_names_it_and_its_profile(tmp_path: Path) -
 )
 def test_command_line_of_a_supervisor(command: str, profile: str | None) -> None:
     assert profile_of_up(command.split(" ")) == profile
+
+
+@given(st.lists(st.sampled_from(["offhook", "-m", "deploy", "up", "--profile", "--profile=", "--p=a", "--", "x", ""])))
+def test_any_command_line_can_be_read(arguments: list[str]) -> None:
+    found = profile_of_up(arguments)
+    assert found is None or "up" in arguments
 
 
 def test_free_ports_pass() -> None:

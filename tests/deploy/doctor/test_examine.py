@@ -122,3 +122,10 @@ def test_other_commands_send_to_the_doctor_when_a_package_is_missing() -> None:
     assert error.startswith("offhook: error: ")
     assert "yaml" in error
     assert hint.endswith(" doctor says what is missing here")
+
+
+def test_interrupted_doctor_ends_as_shells_count() -> None:
+    alarm = "signal.signal(signal.SIGALRM, signal.default_int_handler); signal.setitimer(signal.ITIMER_REAL, 0.3)"
+    code = f"import signal, sys; from deploy.__main__ import main; {alarm}; sys.exit(main(['doctor']))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "offhook: stopped\n")

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deploy.doctor.findings import Finding
 from deploy.doctor.read_services import MAX_ANSWER_BYTES, ask, elsewhere, parse_answer, read_listeners
@@ -140,6 +142,12 @@ def test_services_elsewhere_are_those_the_profile_does_not_start(tmp_path: Path)
 )
 def test_whatever_answers_is_read(raw: bytes, answer: Answer) -> None:
     assert parse_answer(raw) == answer
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{"]))
+def test_nothing_that_answers_can_break_the_doctor(rest: bytes, start: bytes) -> None:
+    answer = parse_answer(start + rest)
+    assert answer.status is None or 0 <= answer.status <= 999
 
 
 async def test_a_real_service_is_recognised_while_it_drains_and_when_it_is_gone(tmp_path: Path) -> None:
