@@ -22,6 +22,7 @@ import soundfile
 from tests.caller import OUTPUT_HZ, Caller, calling
 from tests.rtc_caller import rtc_calling
 from tests.speech import clip, read, silence, tone, white_noise, word_errors
+from tests.speech import words as words_of
 from voice.budget import STAGES
 from voice.media.level import first_audible
 from wire import calls
@@ -154,7 +155,7 @@ async def test_a_call_over_webrtc_is_understood_answered_and_spoken(stack: dict[
     assert sum(turn.stages_ms.values()) == pytest.approx(turn.latency_ms, abs=0.5)
     assert "".join(reply.delta for reply in caller.of(calls.Reply)).strip() == turn.heard
     words = [word for message in caller.of(calls.Words) for word in message.words]
-    assert [word.text for word in words] == turn.heard.split()
+    assert words_of(" ".join(word.text for word in words)) == words_of(turn.heard)
     heard = np.concatenate([samples for _, samples in caller.audio])
     assert words[-1].end_sample <= heard.size + 48000 * 0.5  # quiet between words is not handed on
     assert first_audible(heard) is not None
