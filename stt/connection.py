@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass
 
 from stt import metrics
 from stt.recognition import Model, Recognition
@@ -30,6 +31,21 @@ RETRY_AFTER_S = 0.5  # after MAX_PENDING: about the time of that many engine ste
 ListenSocket = Socket[listen.ClientMessage]
 
 
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """A speculate or finalize on its way. `reused`: the recognition had been asked for before."""
+
+    message: listen.Speculate | listen.Finalize
+    span: Span
+    recognition: Recognition
+    reused: bool
+    deadline_s: float
+
+    @property
+    def is_final(self) -> bool:
+        return isinstance(self.message, listen.Finalize)
+
+
 class Connection:
     def __init__(
         self, socket: ListenSocket, model: Model, hello: listen.Hello, *, partial_interval_s: float, deadline_s: float
@@ -39,9 +55,7 @@ class Connection:
         self._hello = hello
         self._deadline_s = deadline_s
         self._stream: Stream[Recognition] = Stream(partial_interval_s)
-        self._speculating: dict[int, Recognition] = {}  # unanswered, by the number of the request
-        self._finalizing: dict[int, Recognition] = {}
-        self._num_requests = 0
+        self._unanswered: set[_Request] = set()
         self._partial: Recognition | None = None
 
     async def run(self) -> None:
@@ -52,8 +66,8 @@ class Connection:
         except* Disconnected as gone:
             logger.debug("x listen: %s", gone.exceptions[0])
         finally:
-            for recognition in (*self._speculating.values(), *self._finalizing.values()):
-                recognition.drop()
+            for request in self._unanswered:
+                request.recognition.drop()
             self._drop_partial()
 
     async def _converse(self, group: asyncio.TaskGroup) -> None:
@@ -77,32 +91,27 @@ class Connection:
                 except WireError as error:
                     await self._socket.send(listen.Error(error.code, str(error), message.id))
             case listen.Discard():
-                self._stream.drop(message.end_sample)
-                self._forget(keep=None)
+                self._drop(message.end_sample)
             case listen.Hello():
                 raise PeerError("hello was said already", code="bad_message")
 
     def _request(self, message: listen.Speculate | listen.Finalize, group: asyncio.TaskGroup) -> None:
         """Raises: WireError when `message` cannot be served; nothing has changed then."""
-        if len(self._speculating) + len(self._finalizing) >= MAX_PENDING:
+        if len(self._unanswered) >= MAX_PENDING:
             raise Overloaded(f"{MAX_PENDING} requests are unanswered", retry_after_s=RETRY_AFTER_S)
         left_s = self._deadline_s if message.deadline_ms is None else message.deadline_ms / 1000
         deadline_s = time.monotonic() + left_s
         span = self._stream.span(message.end_sample)
-        self._num_requests += 1
-        if isinstance(message, listen.Finalize):
-            recognition, reused = self._recognise(span, Priority.FINAL, deadline_s)
+        priority = Priority.FINAL if isinstance(message, listen.Finalize) else Priority.SPECULATE
+        recognition, reused = self._recognise(span, priority, deadline_s)
+        request = _Request(message, span, recognition, reused, deadline_s)
+        self._unanswered.add(request)
+        if request.is_final:
             metrics.REUSED.inc(reused)
-            self._finalizing[self._num_requests] = recognition
-            self._stream.drop(span.end_sample)
-            self._forget(keep=recognition)
-            answer = self._finalize(message.id, self._num_requests, span, deadline_s, reused=reused)
+            self._drop(span.end_sample)
         else:
-            recognition, reused = self._recognise(span, Priority.SPECULATE, deadline_s)
-            self._speculating[self._num_requests] = recognition
             self._stream.remember(span.end_sample, recognition)
-            answer = self._speculate(message.id, self._num_requests, span, deadline_s, reused=reused)
-        group.create_task(answer)
+        group.create_task(self._answer(request))
 
     def _recognise(self, span: Span, priority: Priority, deadline_s: float) -> tuple[Recognition, bool]:
         """The recognition of `span`, and whether it had been asked for before.
@@ -119,50 +128,39 @@ class Connection:
         language = self._hello.language
         return self._model.submit(span.pcm, language, priority, deadline_s, with_words=with_words)
 
-    async def _speculate(self, name: int, request: int, span: Span, deadline_s: float, *, reused: bool) -> None:
-        recognition = self._speculating[request]
+    async def _answer(self, request: _Request) -> None:
         try:
-            transcript = await recognition.result(deadline_s)
+            transcript = await request.recognition.result(request.deadline_s)
         except WireError as error:
-            await self._socket.send(listen.Error(error.code, str(error), name))
+            await self._socket.send(listen.Error(error.code, str(error), request.message.id))
             return
         finally:
-            del self._speculating[request]
-        compute_ms = 0.0 if reused else _ms(recognition.compute_s)
-        revision = self._stream.next_revision()
-        await self._socket.send(listen.Speculation(name, revision, transcript.text, span.end_sample, compute_ms))
+            self._unanswered.remove(request)
+        await self._socket.send(self._result(request, transcript))
 
-    async def _finalize(self, name: int, request: int, span: Span, deadline_s: float, *, reused: bool) -> None:
-        recognition = self._finalizing[request]
-        try:
-            transcript = await recognition.result(deadline_s)
-        except WireError as error:
-            await self._socket.send(listen.Error(error.code, str(error), name))
+    def _result(self, request: _Request, transcript: Transcript) -> listen.Final | listen.Speculation:
+        number, span, revision = request.message.id, request.span, self._stream.next_revision()
+        compute_ms = 0.0 if request.reused else _ms(request.recognition.compute_s)
+        if not request.is_final:
+            return listen.Speculation(number, revision, transcript.text, span.end_sample, compute_ms)
+        words = _words(transcript, span.start_sample) if self._hello.words else None
+        return listen.Final(number, revision, transcript.text, span.start_sample, span.end_sample, compute_ms, words)
+
+    def _drop(self, end_sample: int | None) -> None:
+        """Forget audio, and fail what was asked about it, but for what is being finalized. Raises: PeerError."""
+        if not self._stream.drop(end_sample):
             return
-        finally:
-            del self._finalizing[request]
-        final = listen.Final(
-            name,
-            self._stream.next_revision(),
-            transcript.text,
-            span.start_sample,
-            span.end_sample,
-            0.0 if reused else _ms(recognition.compute_s),
-            _words(transcript, span.start_sample) if self._hello.words else None,
-        )
-        await self._socket.send(final)
-
-    def _forget(self, keep: Recognition | None) -> None:
-        """The audio is gone: nobody needs what was asked about it, but `keep` and what is being finalized."""
-        needed = (keep, *self._finalizing.values())
-        for recognition in self._speculating.values():
-            if recognition not in needed:
-                recognition.fail(PeerError("its audio was finalized or discarded", code="discarded"))
+        needed = {request.recognition for request in self._unanswered if request.is_final}
+        for request in self._unanswered:
+            if request.recognition not in needed:
+                request.recognition.fail(PeerError("its audio was finalized or discarded", code="discarded"))
         self._drop_partial()
 
     def _offer_partial(self, group: asyncio.TaskGroup) -> None:
         """The newest audio replaces a partial that still waits; one that runs is let run."""
-        if not self._hello.partials or self._finalizing or not self._stream.partial_due:
+        if not self._hello.partials or not self._stream.partial_due:
+            return
+        if any(request.is_final for request in self._unanswered):
             return
         if self._partial is not None:
             if self._partial.started:

@@ -94,6 +94,7 @@ class Pool(Generic[J, R]):
         if not self._is_open:
             raise Unavailable("recognition is not running")
         if deadline_s <= now:
+            metrics.EXPIRED.labels(self.name, priority.name.lower()).inc()
             raise DeadlineExceeded("the deadline had passed on arrival")
         ticket: Ticket[J, R] = Ticket(job, priority, deadline_s, now)
         self._drop_expired(now)

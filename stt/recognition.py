@@ -137,9 +137,9 @@ def join(pieces: Sequence[tuple[int, Transcript]], language: str) -> Transcript:
     """One transcript of pieces with their first samples; `language` is that of no pieces."""
     if not pieces:
         return Transcript("", language, ())
-    language = pieces[0][1].language
-    text = ("" if language in UNSPACED else " ").join(piece.text for _, piece in pieces if piece.text)
     spoken = [piece for _, piece in pieces if piece.text] or [pieces[0][1]]
+    language = spoken[0].language  # of silence nothing is detected
+    text = ("" if language in UNSPACED else " ").join(piece.text for piece in spoken)
     timed: list[Word] | None = []
     for start, piece in pieces:
         if piece.words is None or timed is None:

@@ -63,18 +63,19 @@ class Stream(Generic[S]):
         self._chunks = [kept] if kept.size else []
         return Span(self.start_sample, end, kept[: end - self.start_sample])
 
-    def drop(self, end_sample: int | None) -> None:
-        """Forget audio up to `end_sample`, default all, and what was speculated; no effect when it is gone already.
+    def drop(self, end_sample: int | None) -> bool:
+        """Forget audio up to `end_sample`, default all, and what was speculated; False when it was gone already.
 
         Raises: PeerError when `end_sample` was not received yet.
         """
         end = self._checked(end_sample)
         if end <= self.start_sample:
-            return
+            return False
         rest = self.span(None).pcm[end - self.start_sample :]
         self._chunks = [rest.copy()] if rest.size else []  # a view would keep the whole utterance alive
         self.start_sample = end
         self._speculations.clear()
+        return True
 
     def remember(self, end_sample: int, speculation: S) -> None:
         """Of the audio kept now, up to `end_sample`."""

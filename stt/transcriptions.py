@@ -58,9 +58,9 @@ class Transcriptions:
             raise Overloaded(f"{MAX_FILES} files are being transcribed", retry_after_s=RETRY_AFTER_S)
         self._num_files += 1
         try:
-            async with read_form(request) as form:
-                order = await parse(form, self._models)
-            async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
+            async with asyncio.timeout(max(0.0, deadline_s - now)):
+                async with read_form(request) as form:
+                    order = await parse(form, self._models)
                 pcm = await asyncio.to_thread(decode, order.data)
                 pieces = []
                 start = 0

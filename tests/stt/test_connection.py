@@ -212,6 +212,20 @@ async def test_requests_for_discarded_audio_are_answered_as_such(url: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("late", [listen.Discard(HELLO.size), listen.Finalize(9, HELLO.size)])
+async def test_dropping_what_is_gone_leaves_a_speculation_of_what_follows(
+    url: str, late: listen.Discard | listen.Finalize
+) -> None:
+    async with listening(url) as listener:
+        await listener.feed(np.concatenate([HELLO, FOX]))
+        await listener.send(listen.Discard(HELLO.size))
+        await listener.send(listen.Speculate(1))
+        await listener.send(late)
+        speculation = await listener.next(listen.Speculation)
+    assert word_errors(FOX_TEXT, speculation.text) == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("deadline_ms", [0, -5, 1])
 async def test_a_deadline_that_passes_fails_the_request_and_not_the_connection(url: str, deadline_ms: int) -> None:
     async with listening(url) as listener:
@@ -240,7 +254,7 @@ async def test_more_requests_than_a_turn_has_are_refused_one_by_one(url: str) ->
     async with listening(url) as listener:
         await listener.feed(FOX)
         for request in range(MAX_PENDING + 4):
-            await listener.send(listen.Speculate(request, FOX.size - request))
+            await listener.send(listen.Speculate(request, FOX.size - request, deadline_ms=60_000))
         answers = [await listener.receive() for _ in range(MAX_PENDING + 4)]
     codes = [answer.code for answer in answers if isinstance(answer, listen.Error)]
     assert set(codes) == {"overloaded"}

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from prometheus_client import REGISTRY
 
 from stt.pool import Pool, Ticket
 from stt.schedule import Priority
@@ -107,8 +108,14 @@ async def test_an_expired_request_is_never_computed() -> None:
 async def test_a_deadline_that_has_passed_is_refused_on_arrival() -> None:
     gate = Gate()
     async with gate.running():
+        before = num_expired()
         with pytest.raises(DeadlineExceeded):
             gate.submit("late", left_s=-1)
+    assert num_expired() == before + 1
+
+
+def num_expired() -> float:
+    return REGISTRY.get_sample_value("stt_expired_total", {"model": "gate", "priority": "final"}) or 0.0
 
 
 async def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:

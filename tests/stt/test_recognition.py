@@ -39,6 +39,11 @@ def test_scripts_without_spaces_join_without_spaces() -> None:
     assert join([(0, Transcript("世", "ja")), (9, Transcript("界", "ja"))], "ja").text == "世界"
 
 
+def test_silence_at_the_start_does_not_decide_the_language() -> None:
+    whole = join([(0, Transcript("", "en", ())), (5, Transcript("世", "ja")), (9, Transcript("界", "ja"))], "en")
+    assert (whole.text, whole.language) == ("世界", "ja")
+
+
 def test_words_of_one_piece_that_are_unknown_make_all_unknown() -> None:
     assert join([(0, Transcript("a", "en", ())), (9, Transcript("b", "en", None))], "en").words is None
 

@@ -23,7 +23,7 @@ def stream_with(num_samples: int) -> Stream[str]:
 
 def test_a_span_is_the_kept_audio_up_to_its_end() -> None:
     stream = stream_with(1000)
-    stream.drop(300)
+    assert stream.drop(300)
     span = stream.span(700)
     assert (span.start_sample, span.end_sample) == (300, 700)
     assert np.array_equal(span.pcm, counting(300, 400))
@@ -48,7 +48,7 @@ def test_dropping_what_is_gone_changes_nothing() -> None:
     stream = stream_with(1000)
     stream.drop(500)
     stream.remember(900, "text")
-    stream.drop(400)
+    assert not stream.drop(400)
     assert stream.start_sample == 500
     assert stream.speculated(900) == "text"
 

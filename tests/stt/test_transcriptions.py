@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -149,6 +151,20 @@ async def test_a_body_above_the_limit_is_refused(url: str) -> None:
 async def test_a_deadline_that_has_passed_is_a_504(url: str) -> None:
     status, text = await post(url, wav(FOX), headers={"x-offhook-deadline-ms": "0"})
     assert (status, json.loads(text)["error"]["code"]) == (504, "deadline_exceeded")
+
+
+async def test_a_file_that_never_comes_frees_its_place_at_the_deadline(url: str) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        yield b'--x\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        await asyncio.Event().wait()
+
+    headers = {"content-type": "multipart/form-data; boundary=x", "x-offhook-deadline-ms": "50"}
+    async with (
+        asyncio.timeout(20),
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/v1/audio/transcriptions", data=endless(), headers=headers) as response,
+    ):
+        assert (response.status, (await response.json())["error"]["code"]) == (504, "deadline_exceeded")
 
 
 async def test_models_are_listed_with_their_languages(url: str) -> None:
