@@ -52,7 +52,8 @@ class Stream:
 
     def __init__(self, engine: Engine, generation: Generation) -> None:
         self._engine = engine
-        self._events: asyncio.Queue[Event] = asyncio.Queue()  # at most max_tokens + 1 are ever put
+        # An event a token and one more when it is aborted: the queue never fills, whoever reads it.
+        self._events: asyncio.Queue[Event] = asyncio.Queue(generation.max_tokens + 1)
         self._ended = False
         self._loop = asyncio.get_running_loop()
         self._sequence = engine.sequence(generation, self._emit)
@@ -110,7 +111,23 @@ class Engine:
         self._thread.join()
 
     def submit(self, generation: Generation) -> Stream:
-        """Raises: PeerError when it cannot fit the context, Overloaded, DeadlineExceeded, Unavailable."""
+        """Raises: PeerError for an empty prompt or one that cannot fit the context, Overloaded, DeadlineExceeded,
+        Unavailable.
+        """
+        try:
+            self._admit(generation)
+        except WireError as error:
+            metrics.FAILED.labels(self.config.id, error.code).inc()
+            raise
+        stream = Stream(self, generation)
+        self.num_inside += 1
+        self._inbox.put(stream._sequence)
+        return stream
+
+    def _admit(self, generation: Generation) -> None:
+        """Raises: as `submit`."""
+        if not generation.prompt:
+            raise PeerError("prompt: must hold at least one token")
         wanted = len(generation.prompt) + generation.max_tokens
         if wanted > self.context_tokens:
             raise PeerError(
@@ -125,10 +142,6 @@ class Engine:
             raise Overloaded(f"{limit} requests are running or waiting", retry_after_s=RETRY_AFTER_S)
         if not self._thread.is_alive():
             raise Unavailable("the engine has ended")
-        stream = Stream(self, generation)
-        self.num_inside += 1
-        self._inbox.put(stream._sequence)
-        return stream
 
     def abort(self, sequence: Sequence) -> None:
         self._inbox.put(_Abort(sequence))
@@ -147,21 +160,28 @@ class Engine:
     @torch.inference_mode()
     def _run(self) -> None:
         torch.set_num_threads(self.config.num_threads)
-        while self._receive():
-            chunks: list[Chunk] = []
-            try:
-                self._expire(time.monotonic())
-                chunks = self._scheduler.next_batch()
-                if chunks:
-                    self._step(chunks)
-                self._observe()
-            except Exception:  # one engine step
-                logger.exception("x step of %d sequences", len(chunks))
-                for chunk in chunks:
-                    if chunk.sequence in self._scheduler.running:
-                        self._fail(chunk.sequence, Unavailable("the engine failed on this request"))
-        for sequence in (*self._scheduler.running, *self._scheduler.waiting):
-            self._fail(sequence, Unavailable("the worker is ending"))
+        scheduler = self._scheduler
+        try:
+            while self._receive():
+                self._work()
+        finally:
+            for sequence in (*scheduler.running, *scheduler.waiting):
+                self._fail(sequence, Unavailable("the worker is ending"))
+
+    def _work(self) -> None:
+        scheduler, chunks = self._scheduler, list[Chunk]()
+        try:
+            self._expire(time.monotonic())
+            chunks = scheduler.next_batch()
+            if chunks:
+                self._step(chunks)
+            self._observe()
+        except Exception:  # one engine step
+            logger.exception("x step of %d sequences", len(chunks))
+            # Without a batch it was the scheduler that failed, and it would fail the same way in every further step.
+            for sequence in [chunk.sequence for chunk in chunks] or [*scheduler.running, *scheduler.waiting]:
+                if sequence in scheduler.running or sequence in scheduler.waiting:
+                    self._fail(sequence, Unavailable("the engine failed on this request"))
 
     def _receive(self) -> bool:
         """Take what is in the inbox, waiting for it when there is nothing to do; False ends the thread."""
@@ -170,6 +190,7 @@ class Engine:
             busy = bool(scheduler.running or scheduler.waiting)
             if not busy:
                 scheduler.audit()
+                self._observe()
             try:
                 order = self._inbox.get(block=not busy)
             except queue.Empty:

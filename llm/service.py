@@ -104,26 +104,28 @@ class _Worker:
 
     async def chat(self, request: Request) -> Response:
         body = self._parsed(ChatBody, await read_json(request))
-        prompt = self._tokenizer.encode_chat(body.conversation())
+        prompt = self._tokenizer.encode_chat(body.conversation(), self.engine.context_tokens)
         return self._answer("chat", body, prompt, request)
 
     async def complete(self, request: Request) -> Response:
         body = self._parsed(CompletionBody, await read_json(request))
         given = body.text_or_tokens(self._vocab)
-        prompt = self._tokenizer.encode(given) if isinstance(given, str) else given
-        if not prompt:
-            raise PeerError("prompt: must hold at least one token")
+        prompt = self._encode(given) if isinstance(given, str) else given
         return self._answer("completion", body, prompt, request)
 
     async def tokenize(self, request: Request) -> dict[str, object]:
         given = await read_json(request)
         given.setdefault("model", self._config.id)
         if "messages" in given:
-            tokens = self._tokenizer.encode_chat(self._parsed(ChatBody, given).conversation())
+            conversation = self._parsed(ChatBody, given).conversation()
+            tokens = self._tokenizer.encode_chat(conversation, self.engine.context_tokens)
         else:
             prompt = self._parsed(CompletionBody, given).text_or_tokens(self._vocab)
-            tokens = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+            tokens = self._encode(prompt) if isinstance(prompt, str) else prompt
         return {"count": len(tokens), "max_model_len": self.engine.context_tokens, "tokens": tokens}
+
+    def _encode(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text, self.engine.context_tokens)
 
     def _parsed(self, cls: type[B], given: dict[str, object]) -> B:
         body = parse_body(cls, given)

@@ -25,9 +25,9 @@ def real_config() -> WorkerConfig:
 
 
 @contextlib.contextmanager
-def started(config: WorkerConfig, loaded: Loaded) -> Iterator[Engine]:
+def started(config: WorkerConfig, loaded: Loaded, kind: type[Engine] = Engine) -> Iterator[Engine]:
     """An engine in its thread; at the end no block may be lost."""
-    engine = Engine(config, loaded)
+    engine = kind(config, loaded)
     engine.start()
     try:
         yield engine

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import torch
+from prometheus_client import REGISTRY
 
 from llm.engine import Engine
 from llm.loading import Loaded
-from llm.sampling import Sampling
-from llm.sequence import Finished, Generation, Text
+from llm.sampling import Sampler, Sampling
+from llm.sequence import Event, Finished, Generation, Sequence, Text
 from tests.llm import tiny
 from tests.llm.conftest import started
 from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable
@@ -196,6 +199,72 @@ async def test_a_failing_step_ends_its_requests_and_no_others(engine: Engine, ca
 
     assert fine.reason == "length"
     assert sum(record.exc_info is not None for record in caplog.records) == 1
+
+
+class Unlucky(Engine):
+    """Of prompts that begin with 1, sampling fails; of those that begin with 2, the scheduler's own bookkeeping."""
+
+    def sequence(self, generation: Generation, emit: Callable[[Event], None]) -> Sequence:
+        sequence = super().sequence(generation, emit)
+        if generation.prompt[0] == 1:
+            sequence.sampler = Broken(generation.sampling, generation.prompt)
+        if generation.prompt[0] == 2:
+            sequence.tokens.clear()
+        return sequence
+
+
+class Broken(Sampler):
+    def sample(self, logits: torch.Tensor) -> int:
+        raise ZeroDivisionError("a bug")
+
+
+async def test_a_failure_of_sampling_ends_its_request_and_no_other_of_the_batch(caplog: pytest.LogCaptureFixture):
+    wanted = request(PROMPT[5:20], 9)
+    with started(tiny.CONFIG, tiny.loaded(), Unlucky) as engine:
+        alone, _ = await answer(engine, wanted)
+        # Together they fill one step, the broken one in the middle.
+        streams = [engine.submit(each) for each in (request((3, 4), 9), request((1, 4), 9), wanted)]
+        with pytest.raises(Unavailable, match="sampling failed"):
+            [event async for event in streams[1]]
+        beside = [event async for event in streams[2]]
+        before = [event async for event in streams[0]]
+
+    assert "".join(event.text for event in beside) == alone
+    assert [type(events[-1]) for events in (before, beside)] == [Finished] * 2
+    assert sum(record.exc_info is not None for record in caplog.records) == 1
+
+
+async def test_a_failure_of_the_scheduler_ends_what_it_holds_and_the_engine_goes_on(caplog: pytest.LogCaptureFixture):
+    with started(tiny.CONFIG, tiny.loaded(), Unlucky) as engine:
+        async with asyncio.timeout(10):
+            with pytest.raises(Unavailable):
+                await answer(engine, request((2, 4)))
+            _, fine = await answer(engine, request())
+
+    assert fine.reason == "length"
+    assert sum(record.exc_info is not None for record in caplog.records) == 1
+
+
+def metric(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, {"model_name": tiny.CONFIG.id, **labels}) or 0.0
+
+
+async def test_after_an_abort_nothing_is_said_to_run():
+    with started(tiny.CONFIG, tiny.loaded()) as engine:
+        stream = await first_token(engine, request(max_tokens=150))
+        stream.abort()
+        assert [event async for event in stream]
+
+    assert metric("vllm:num_requests_running") == 0
+    assert metric("vllm:kv_cache_usage_perc") == 0
+
+
+async def test_what_is_refused_is_counted(engine: Engine):
+    before = metric("llm_requests_failed_total", code="bad_request")
+    with pytest.raises(PeerError, match="at least one token"):
+        engine.submit(request(()))
+
+    assert metric("llm_requests_failed_total", code="bad_request") == before + 1
 
 
 async def test_closing_fails_what_runs():

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm.loading import Loaded
-from llm.tokenizer import Tokenizer, build_tokenizer
+from llm.tokenizer import MAX_BYTES_PER_TOKEN, Tokenizer, build_tokenizer
 from tests.llm import tiny
 from wire.errors import PeerError, Unavailable
 
 TINY = build_tokenizer(tiny.vocabulary())
+MANY = [{"role": "user", "content": ""}] * 20  # messages of nothing are text too
 
 
 @given(st.text())
@@ -48,6 +49,15 @@ def test_control_tokens_in_what_is_said_stay_text():
 
     assert [i for i in ids if i < len(tiny.CONTROL)] == [1, 2, 1]
     assert "bye< |im_end|>" in TINY.decode(ids)
+
+
+def test_text_far_too_long_is_refused_before_it_is_split():
+    longest = MAX_BYTES_PER_TOKEN * 10
+    assert TINY.encode("é" * (longest // 2), 10)
+    for refused in (lambda: TINY.encode("é" * (longest // 2 + 1), 10), lambda: TINY.encode_chat(MANY, 10)):
+        with pytest.raises(PeerError, match="exceed 10 tokens") as too_long:
+            refused()
+        assert too_long.value.code == "context_length_exceeded"
 
 
 def test_a_template_that_refuses_is_the_peers_error():
