@@ -62,7 +62,7 @@ def parse(cls: type[T], value: object, where: str = "") -> T:
 
 
 def nearest(key: str, known: typing.Iterable[str]) -> str | None:
-    close = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(key[:MAX_ECHO], list(known), n=1, cutoff=0.5)  # a long key takes long
     return close[0] if close else None
 
 
