@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
@@ -12,6 +13,7 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from voice.media.level import first_audible
 from wire import calls
 from wire.messages import decode, encode
 
@@ -19,6 +21,7 @@ RATE_HZ = 16000
 OUTPUT_HZ = 24000
 MESSAGE_S = 0.02
 M = TypeVar("M", bound=calls.ServerMessage)
+_SIGNALS = calls.Error | calls.Bye
 
 
 class Caller:
@@ -27,13 +30,17 @@ class Caller:
     def __init__(self, connection: ClientConnection, *, acknowledges: bool) -> None:
         self.connection = connection
         self.messages: list[calls.ServerMessage] = []
+        self.message_times: list[float] = []  # arrivals of `messages`
         self.audio: list[tuple[float, np.ndarray]] = []  # (arrival, samples)
         self.close_code: int | None = None
+        self.closed_s = math.inf
+        self.said_s = math.inf  # when the last of what was to be said was sent
         self._acknowledges = acknowledges
         self._say: list[np.ndarray] = []
         self._changed = asyncio.Condition()
 
     def say(self, pcm: np.ndarray) -> None:
+        self.said_s = math.inf
         self._say = [pcm[i : i + 320] for i in range(0, pcm.size, 320)]
 
     @property
@@ -51,10 +58,42 @@ class Caller:
                     return found[0]
                 await self._changed.wait()
 
+    async def until_spoken(self, seconds: float, timeout_s: float = 20.0) -> None:
+        """So much of what is being said has been said."""
+        left = len(self._say) - round(seconds / MESSAGE_S)
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(lambda: len(self._say) <= left)
+
     async def until_quiet(self, timeout_s: float = 20.0) -> None:
         """All that was to be said has been said."""
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(lambda: not self._say)
+
+    async def until_next(
+        self, kind: type[M], holds: Callable[[M], bool] = lambda _: True, timeout_s: float = 20.0
+    ) -> M:
+        """The first such message from now on."""
+        num_known = len(self.messages)
+        async with asyncio.timeout(timeout_s), self._changed:
+            while True:
+                if found := [m for m in self.messages[num_known:] if isinstance(m, kind) and holds(m)]:
+                    return found[0]
+                await self._changed.wait()
+
+    def silence_s(self, since_s: float, until_s: float) -> float:
+        """The longest stretch of that time in which nothing audible was played and no error, bye or close came."""
+        marks = [(at, at) for at, m in zip(self.message_times, self.messages, strict=True) if isinstance(m, _SIGNALS)]
+        played_s = 0.0
+        for at, pcm in self.audio:
+            start, played_s = max(at, played_s), max(at, played_s) + pcm.size / OUTPUT_HZ
+            if first_audible(pcm) is not None:
+                marks.append((start, played_s))
+        marks += [(self.closed_s, self.closed_s), (until_s, until_s)]
+        longest_s, quiet_since_s = 0.0, since_s
+        for start, end in sorted(marks):
+            longest_s = max(longest_s, min(start, until_s) - quiet_since_s)
+            quiet_since_s = max(quiet_since_s, end)
+        return longest_s
 
     async def until_closed(self, timeout_s: float = 20.0) -> int:
         async with asyncio.timeout(timeout_s), self._changed:
@@ -72,20 +111,23 @@ class Caller:
                     if isinstance(data, bytes):
                         self.audio.append((time.monotonic(), np.frombuffer(data, "<i2")))
                     else:
+                        self.message_times.append(time.monotonic())
                         self.messages.append(decode(data, calls.SERVER_MESSAGES))
                     self._changed.notify_all()
         async with self._changed:
-            self.close_code = self.connection.close_code
+            self.close_code, self.closed_s = self.connection.close_code, time.monotonic()
             self._changed.notify_all()
 
     async def _talk(self) -> None:
         start, sent, played_end, last = time.monotonic(), 0, 0.0, 0
         with contextlib.suppress(ConnectionClosed):
             while True:
-                piece = self._say.pop(0) if self._say else np.zeros(320, np.int16)
-                if not self._say:
-                    async with self._changed:
-                        self._changed.notify_all()
+                if self._say:
+                    piece, self.said_s = self._say.pop(0), time.monotonic()
+                else:
+                    piece = np.zeros(320, np.int16)
+                async with self._changed:
+                    self._changed.notify_all()
                 await self.connection.send(piece.tobytes())
                 sent += 1
                 if self._acknowledges and self.num_samples > last:

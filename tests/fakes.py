@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from wire import listen, speak, sse
 from wire.config import EdgeConfig
-from wire.errors import PeerError
+from wire.errors import PeerError, WireError
 from wire.pcm import pack_utterance
 from wire.service import Lifecycle, create_app
 from wire.sockets import Disconnected, Socket
@@ -33,18 +33,33 @@ class FakeStt:
 
     texts: list[str] = field(default_factory=lambda: ["Hello there."])
     failure: Failure = "none"
+    lifecycle: Lifecycle = field(default_factory=lambda: Lifecycle("stt"))
+    peers: list[Socket[listen.ClientMessage]] = field(default_factory=list)
     final_delay_s: float = 0.0
     num_finals: int = 0
     num_samples: int = 0
 
     def app(self) -> FastAPI:
-        app = create_app(Lifecycle("stt"), EdgeConfig(port=0))
+        app = create_app(self.lifecycle, EdgeConfig(port=0))
         app.websocket("/v1/listen")(self._listen)
         return app
+
+    async def cut(self) -> None:
+        """Lose all connections."""
+        for peer in self.peers:
+            await peer.close(1011)
 
     async def _listen(self, websocket: WebSocket) -> None:
         peer = Socket(websocket, listen.CLIENT_MESSAGES, listen.Error)
         await peer.accept()
+        try:
+            with self.lifecycle.unit():
+                self.peers.append(peer)
+                await self._converse(peer)
+        except WireError as error:
+            await peer.fail(error)
+
+    async def _converse(self, peer: Socket[listen.ClientMessage]) -> None:
         revision, received = 0, 0
         try:
             while True:
@@ -139,6 +154,7 @@ class FakeLlm:
     failure: Failure = "none"
     fail_half_way: bool = False
     token_s: float = 0.005
+    first_token_s: float = 0.0
     prompts: list[list[dict[str, str]]] = field(default_factory=list)
     num_prefills: int = 0
     num_aborted: int = 0
@@ -169,7 +185,7 @@ class FakeLlm:
                     if self.failure == "silent":
                         await asyncio.sleep(3600)
                     return
-                await asyncio.sleep(self.token_s)
+                await asyncio.sleep(self.token_s if i else max(self.token_s, self.first_token_s))
                 text = word if i == 0 else f" {word}"
                 yield sse.encode(json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}))
             yield sse.encode(sse.DONE)

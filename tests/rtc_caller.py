@@ -50,6 +50,7 @@ class RtcCaller(Caller):
                 if isinstance(received, np.ndarray):
                     self.audio.append((at_s, received))
                 else:
+                    self.message_times.append(at_s)
                     self.messages.append(received)
                 self._changed.notify_all()
 

@@ -30,11 +30,12 @@ PROFILE = Path("deploy/profiles/cpu.yaml")
 
 
 @contextlib.asynccontextmanager
-async def connected(kind: str, path: str) -> AsyncIterator[ClientConnection]:
+async def connected(kind: str, path: str, *, draining: bool = False) -> AsyncIterator[ClientConnection]:
     lifecycle = Lifecycle(kind)
+    lifecycle.draining = draining
     match kind:
         case "fake stt":
-            app = FakeStt().app()
+            app = FakeStt(lifecycle=lifecycle).app()
         case "fake tts":
             app = FakeTts().app()
         case "stt":
@@ -77,6 +78,16 @@ async def test_a_speculated_final_comes_under_its_own_id_and_costs_nothing(kind:
     assert final.text
     assert final.compute_ms == 0
     assert final.revision > speculation.revision
+
+
+@pytest.mark.parametrize("kind", ["fake stt", "stt"])
+async def test_a_draining_recogniser_refuses_and_says_so(kind: str):
+    async with connected(kind, "/v1/listen", draining=True) as line:
+        error = decode(str(await line.recv()), listen.SERVER_MESSAGES)
+        await line.wait_closed()
+
+    assert isinstance(error, listen.Error)
+    assert (error.code, error.id, line.close_code) == ("unavailable", None, 1012)
 
 
 @pytest.mark.parametrize("kind", ["fake tts", "tts"])

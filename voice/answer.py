@@ -21,7 +21,7 @@ from voice.mouth import Mouth, Utterance
 from voice.said import Said
 from voice.speculation import Speculation
 from wire import calls
-from wire.errors import DeadlineExceeded
+from wire.errors import DeadlineExceeded, Unavailable
 from wire.request import RequestContext
 
 Outcome: TypeAlias = Literal["answered", "interrupted", "failed", "empty"]
@@ -41,7 +41,8 @@ class Answering:
     context: RequestContext
     speculation: Speculation | None
     user_text: str = ""
-    utterance: Utterance | None = None
+    heard: str = ""  # of an answer that is over
+    utterance: Utterance | None = None  # from its first unit of text on
     tasks: tuple[asyncio.Task[None], ...] = ()  # what `cancel` ends
 
     def cancel(self) -> None:
@@ -58,21 +59,24 @@ class Answering:
         """Generate the answer and hand it to the voice unit by unit. Raises: WireError."""
         if self.speculation is not None and self.speculation.prefill is not None:
             await asyncio.wait([self.speculation.prefill], timeout=self._left_s())
-        self.utterance = self.mouth.begin("answer", turn)
         chunker = Chunker()
         clause_due_s: float | None = None
         messages = self.history.prompt(self.user_text)
         async with aclosing(self.llm.answer(messages, self.context)) as deltas:
             async for delta in deltas:
-                now = self.utterance.progress_s = time.monotonic()
+                now = time.monotonic()
+                if self.utterance is not None:
+                    self.utterance.expect()
                 self.waterfall.mark("llm_first_token", now)
                 clause_due_s = clause_due_s or now + FIRST_CLAUSE_S
                 for unit in chunker.push(delta):
-                    await self._say(self.utterance, unit)
+                    await self._say(turn, unit)
                 if now >= clause_due_s and (unit_now := chunker.due()):
-                    await self._say(self.utterance, unit_now)
+                    await self._say(turn, unit_now)
         if rest := chunker.finish():
-            await self._say(self.utterance, rest)
+            await self._say(turn, rest)
+        if self.utterance is None:
+            raise Unavailable("the LLM said nothing")
         await self.mouth.finish(self.utterance)
 
     def record(self, turn: int, outcome: Outcome, heard: str) -> calls.Turn:
@@ -93,8 +97,11 @@ class Answering:
             raise DeadlineExceeded("the turn's budget is spent")
         return left
 
-    async def _say(self, utterance: Utterance, unit: str) -> None:
-        is_first = not utterance.text.strip()
+    async def _say(self, turn: int, unit: str) -> None:
+        if self.utterance is None:
+            await self.mouth.wait_free()  # a filler is heard to its end
+            self.utterance = self.mouth.begin("answer", turn)
+        is_first = not self.utterance.text.strip()
         if is_first and unit.strip():
             self.waterfall.mark("llm_first_clause", time.monotonic())
-        await self.mouth.say(utterance, unit, self._left_s() if is_first else None)
+        await self.mouth.say(self.utterance, unit, self._left_s() if is_first else None)

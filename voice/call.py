@@ -53,12 +53,16 @@ from wire.sockets import Disconnected
 
 logger = logging.getLogger(__name__)
 
-SERVICES_READY_S = 5.0  # a call whose recognition or voice does not answer by then ends with an error
+SERVICES_READY_S = 1.4  # a call whose recognition or voice does not answer by then is refused: no line stays dead
+RESTART_S = 5.0  # until a service that was lost is back, told to the refused: docs/measurements.md
+HOLD_AFTER_S = 1.2  # since a sound of either side; with a busy voice's 0.3 s nothing lasts over 1.5 s in silence
+TRANSCRIPT_S = 2.5  # for a final transcript: 30 times its share of the budget, and one filler long
 TICK_S = 0.25
 
 T = TypeVar("T")
-EndReason: TypeAlias = Literal["hangup", "idle", "max_length", "drain", "failed"]
-_GOODBYES: dict[Due, EndReason] = {
+Goodbye: TypeAlias = Literal["hangup", "idle", "max_length", "drain"]
+EndReason: TypeAlias = Goodbye | Literal["failed", "unavailable"]
+_GOODBYES: dict[Due, Goodbye] = {
     Due.IDLE_GOODBYE: "idle",
     Due.LENGTH_GOODBYE: "max_length",
     Due.LENGTH_END: "max_length",
@@ -82,7 +86,7 @@ class Shared:
 class CallEnded(Exception):
     """Unwinds the call's tasks."""
 
-    def __init__(self, reason: EndReason) -> None:
+    def __init__(self, reason: Goodbye) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -103,7 +107,7 @@ class Call:
             language=hello.language,
             on_partial=self._on_partial,
         )
-        self._playout = Playout(transport.output_sample_rate_hz, config.lead_s)
+        self._playout = Playout(transport.output_sample_rate_hz, transport.lead_s)
         self._tts = TtsClient(
             config.tts_url,
             key=shared.service_key,
@@ -126,14 +130,14 @@ class Call:
         self._speculator = Speculator(call_id, self._stt, shared.llm, self._history, self._spawn)
         self._quiet_since_s = time.monotonic()
         self._prompt = ""
-        self._end_after_prompt: EndReason | None = None
+        self._end_after_prompt: Goodbye | None = None
         self._said = self._new_turn()
         self._is_noise = False  # of the speech that ended last
         self._attempt: Answering | None = None
         self._num_attempts = 0
         self._actions: dict[Action, Callable[[], None]] = {
             Action.OPEN: self._open,
-            Action.REOPEN: self._withdraw,  # what was said stays said: the turn goes on
+            Action.REOPEN: self._reopen,
             Action.DROP: self._drop,
             Action.ANSWER: self._answer,
             Action.PLAY: lambda: None,
@@ -146,7 +150,8 @@ class Call:
 
     async def run(self) -> EndReason:
         """Until either side ends it; every way out but a bug of ours passes here and is told to the caller."""
-        reason: EndReason = "hangup"
+        reason: Goodbye = "hangup"
+        refusal: calls.Error | None = None
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 for coroutine in (self._stt.link.run(), self._tts.link.run(), self._outbox.run()):
@@ -158,23 +163,26 @@ class Call:
                 await self._receive()
         except* CallEnded as group:
             reason = _first(group).reason
+        except* Unavailable as missing:
+            self._log.warning("refused: %s", missing.exceptions[0])
+            refusal = calls.Error(Unavailable.code, str(missing.exceptions[0]), round(1000 * RESTART_S))
         except* Disconnected as group:
             self._log.info("the caller is gone: %s", group.exceptions[0])
         finally:
             if self._attempt is not None:
                 self._attempt.cancel()
             metrics.UNDERRUNS.inc(self._playout.num_underruns)
+        if refusal is not None:
+            await self._outbox.flush(refusal)
+            return "unavailable"
         await self._outbox.flush(calls.Bye(reason))
         return reason
 
     async def _wait_for_services(self) -> None:
-        """Raises: PeerError for a language or voice that is not served."""
-        try:
-            await self._stt.link.wait_ready(SERVICES_READY_S)
-            await self._tts.link.wait_ready(SERVICES_READY_S)
-        except Unavailable as error:
-            self._outbox.post(calls.Error(error.code, str(error)))
-            raise CallEnded("failed") from None
+        """Raises: PeerError for a language or voice that is not served, Unavailable when a service is not there."""
+        until_s = time.monotonic() + SERVICES_READY_S
+        await self._stt.link.wait_ready(until_s)
+        await self._tts.link.wait_ready(until_s)
 
     def _begin(self) -> None:
         self._outbox.post(
@@ -184,7 +192,7 @@ class Call:
                 self._transport.sample_rate_hz,
                 self._transport.output_sample_rate_hz,
                 self._tts.voice,
-                round(1000 * self._config.lead_s),
+                round(1000 * self._transport.lead_s),
             )
         )
         self._speculator.warm()
@@ -231,6 +239,8 @@ class Call:
         match self._turn.state:
             case State.LISTENING:
                 self._fire(Event.SPEECH)
+            case State.THINKING if self._mouth.is_audible and speech_s < self._config.barge_in_after_s:
+                pass  # of a filler, perhaps its own echo
             case State.THINKING if speech_s >= self._config.endpointing.min_speech_s:
                 self._fire(Event.SPEECH)
             case State.SPEAKING if speech_s >= self._config.barge_in_after_s:
@@ -265,7 +275,7 @@ class Call:
     def _on_audio(self, utterance: Utterance) -> None:
         if self._attempt is not None and utterance is self._attempt.utterance:
             self._attempt.waterfall.mark("tts", time.monotonic())
-        if self._turn.state is State.THINKING:
+        if self._turn.state is State.THINKING and utterance.kind != "filler":
             self._fire(Event.AUDIO)
 
     def _on_audible(self, utterance: Utterance, now: float) -> None:
@@ -278,13 +288,15 @@ class Call:
             self._log.warning("speech failed: %s", utterance.failure)
             self._outbox.post(calls.Error("speech_failed", utterance.failure))
             self._spawn(self._mouth.hush(utterance))
-            if self._attempt is not None:
-                self._attempt.cancel()
-        if self._turn.state is State.THINKING:  # not one sample came: nothing in it could be spoken
+        if utterance.kind == "filler":
+            return
+        is_broken = self._turn.state is State.THINKING or utterance.failure is not None  # THINKING: not a sample came
+        if self._attempt is not None and is_broken:
+            self._attempt.heard = heard
             self._fire(Event.FAILED)
             return
         self._history.add(self._attempt.user_text if self._attempt is not None else "", heard)
-        self._report("failed" if utterance.failure is not None else "answered", heard)
+        self._report("answered", heard)
         self._fire(Event.SAID)
         if self._end_after_prompt is not None:
             raise CallEnded(self._end_after_prompt)
@@ -359,7 +371,7 @@ class Call:
         speculation = self._speculator.take()
         if not self._is_noise:
             end = speculation.end_sample if speculation is not None else self._stt.position
-            self._said.add(end, self._config.answer_deadline_s)
+            self._said.add(end, min(TRANSCRIPT_S, self._config.answer_deadline_s))
         deadline_s = now + self._config.answer_deadline_s
         self._attempt = attempt = Answering(
             said=self._said,
@@ -370,7 +382,7 @@ class Call:
             context=RequestContext(self.id, self._turn.number, self._num_attempts, deadline_s),
             speculation=speculation,
         )
-        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._watch_deadline(attempt)))
+        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._hold_line(attempt, deadline_s)))
 
     async def _run_attempt(self, attempt: Answering) -> None:
         try:
@@ -381,30 +393,51 @@ class Call:
             self._outbox.post(calls.Final(self._turn.number, text))
             await attempt.speak(self._turn.number)
         except WireError as error:
-            self._on_failure(attempt, error)
+            await self._on_failure(attempt, error)
 
-    async def _watch_deadline(self, attempt: Answering) -> None:
-        await asyncio.sleep(self._config.answer_deadline_s)
-        if attempt is self._attempt and self._turn.state is State.THINKING:
-            self._tell(DeadlineExceeded("the answer took too long"))
-            self._fire(Event.FAILED)
+    async def _hold_line(self, attempt: Answering, deadline_s: float) -> None:
+        """While nothing of the answer is heard: no silence without a word, and an end to the wait."""
+        silent_since_s = self._ears.speech_end_s
+        while (now := time.monotonic()) < deadline_s:
+            await asyncio.sleep(min(deadline_s, silent_since_s + HOLD_AFTER_S) - now)
+            if self._turn.state is not State.THINKING:
+                return
+            if time.monotonic() < deadline_s:
+                self._fill()
+                await self._mouth.wait_free()
+                silent_since_s = time.monotonic()
+        if attempt.utterance is None:  # else the voice has it, and a voice that hangs is noticed where it is spoken
+            await self._on_failure(attempt, DeadlineExceeded("the answer took too long"))
 
-    def _on_failure(self, attempt: Answering, error: WireError) -> None:
+    def _fill(self) -> None:
+        """The message comes through also when the voice is what everybody waits for."""
+        self._outbox.post(calls.Error("delayed", "the answer takes longer than it should"))
+        metrics.FILLERS.inc()
+        if self._mouth.is_free and self._config.agent.filler:
+            self._say_alone("filler", self._config.agent.filler)
+
+    async def _on_failure(self, attempt: Answering, error: WireError) -> None:
         """What was handed to the voice by then is still said."""
-        self._tell(error)
-        if attempt.utterance is not None and attempt.utterance.text.strip():
-            self._spawn(self._mouth.cut_short(attempt.utterance, str(error)))
-        else:
-            self._fire(Event.FAILED)
-
-    def _tell(self, error: WireError) -> None:
         self._log.warning("answer failed: %s", error)
         self._outbox.post(calls.Error(error.code, str(error)))
+        if attempt.utterance is not None and attempt.utterance.text.strip():
+            await self._mouth.cut_short(attempt.utterance, str(error))
+            return
+        await self._mouth.wait_free()  # a filler is heard to its end
+        if self._turn.state is State.THINKING:
+            self._fire(Event.FAILED)
 
     def _close(self) -> None:
         if self._attempt is not None:
             self._attempt.cancel()
             self._attempt = None
+
+    def _reopen(self) -> None:
+        """What was said stays said: the turn goes on."""
+        is_audible = self._mouth.is_audible
+        self._withdraw()
+        if is_audible:
+            self._outbox.post(calls.Clear(self._turn.number, self._playout.sent))
 
     def _interrupt(self) -> None:
         heard, attempt = self._mouth.heard(time.monotonic()), self._attempt
@@ -419,8 +452,8 @@ class Call:
 
     def _apologise(self) -> None:
         assert self._attempt is not None
-        self._history.add(self._attempt.user_text, "")
-        self._report("failed", "")
+        self._history.add(self._attempt.user_text, self._attempt.heard)
+        self._report("failed", self._attempt.heard)
         self._withdraw()
         self._say_alone("apology", self._config.agent.apology)
 

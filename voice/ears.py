@@ -49,6 +49,7 @@ class Ears:
         self._arrivals: deque[tuple[int, float]] = deque()  # (samples heard, when)
         self._utterance: list[Pcm16] = []
         self._utterance_end = 0  # sample count at the end of what `_utterance` holds
+        self._fed_connection: int | None = None  # of recognition: the one that has the utterance so far
         self.speech_end_s = 0.0
 
     @property
@@ -91,18 +92,21 @@ class Ears:
             return decisions
         self._utterance.append(window)
         if any(isinstance(d, SpeechStarted) for d in decisions):
-            await self._feed(self.utterance())
-        elif was_in_speech:
-            await self._feed(window)
+            self._fed_connection = None
+        await self._feed(window)
         return self._noting_end(decisions)
 
     def _keep_preroll(self, window: Pcm16) -> None:
         keep = int(PREROLL_S * SAMPLE_RATE_HZ) // WINDOW_SAMPLES
         self._utterance = [*self._utterance[-keep + 1 :], window]
 
-    async def _feed(self, pcm: Pcm16) -> None:
+    async def _feed(self, window: Pcm16) -> None:
+        """A connection that is new has nothing of the utterance: it gets all of it."""
+        connection, known = self._stt.num_connections, self._fed_connection
+        self._fed_connection = None
         try:
-            await self._stt.feed(pcm)
+            await self._stt.feed(window if connection == known else self.utterance())
+            self._fed_connection = connection
         except Unavailable as error:
             logger.debug("not heard by recognition: %s", error)
 

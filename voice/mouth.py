@@ -24,9 +24,9 @@ from wire.pcm import Pcm16
 
 logger = logging.getLogger(__name__)
 
-STALL_S = 1.5  # an utterance that has run dry for this long is over: nobody waits longer for a voice
+STALL_S = 1.3  # an utterance that has run dry for this long is over: by 1.5 s the caller must know
 
-Kind: TypeAlias = Literal["answer", "prompt", "apology"]
+Kind: TypeAlias = Literal["answer", "prompt", "filler", "apology"]
 
 
 @dataclass
@@ -39,10 +39,23 @@ class Utterance:
     resampler: Resampler
     text: str = ""
     base: int | None = None
+    ended: bool = False  # no more text comes
     complete: bool = False  # no more audio comes
     audible: bool = False
     failure: str | None = None
-    progress_s: float = field(default_factory=time.monotonic)  # when text or audio last came
+    num_spoken_chars: int = 0  # of the text: those whose audio has come
+    progress_s: float = field(default_factory=time.monotonic)  # when what it waits for, audio or text, last came
+    sounds_until_s: float = 0.0  # when what there is of it will have been heard
+
+    @property
+    def is_owed(self) -> bool:
+        """The voice has words of it whose audio has not come."""
+        return any(char.isalnum() for char in self.text[self.num_spoken_chars :])
+
+    def expect(self) -> None:
+        """More text is on its way; an excuse for silence while the voice owes nothing."""
+        if not self.is_owed:
+            self.progress_s = time.monotonic()
 
 
 class Mouth:
@@ -70,6 +83,22 @@ class Mouth:
         self._current: Utterance | None = None
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
+        self._free = asyncio.Event()
+        self._free.set()
+
+    @property
+    def is_free(self) -> bool:
+        return self._current is None
+
+    @property
+    def is_audible(self) -> bool:
+        """The caller hears something of the present utterance."""
+        return self._current is not None and self._current.audible
+
+    async def wait_free(self) -> None:
+        """Until nothing is being said; bounded, because an utterance without progress is ended."""
+        while self._current is not None:
+            await self._free.wait()
 
     def begin(self, kind: Kind, turn: int) -> Utterance:
         """A new utterance; the one before has ended or was stopped."""
@@ -77,12 +106,15 @@ class Mouth:
         self._num_utterances += 1
         resampler = Resampler(self._tts.sample_rate_hz or self._playout.rate_hz, self._playout.rate_hz)
         self._current = Utterance(self._num_utterances, kind, turn, resampler)
+        self._free.clear()
         return self._current
 
     async def say(self, utterance: Utterance, unit: str, deadline_s: float | None = None) -> None:
-        """Speak one more unit of text. Raises: Unavailable."""
+        """Speak one more unit of text. Raises: Unavailable; also when a part of the utterance was lost before."""
+        if utterance.failure is not None:
+            raise Unavailable(utterance.failure)
+        utterance.expect()
         utterance.text += unit
-        utterance.progress_s = time.monotonic()
         self._wake.set()
         if utterance.kind == "answer":
             self._post(calls.Reply(utterance.turn, unit), None)
@@ -90,20 +122,21 @@ class Mouth:
 
     async def finish(self, utterance: Utterance) -> None:
         """No more text comes. Raises: Unavailable."""
+        utterance.ended = True
         await self._tts.end(utterance.number)
 
     async def cut_short(self, utterance: Utterance, why: str) -> None:
         """No more text comes, and not because it was all: what was handed over is still spoken."""
-        utterance.failure = why
+        utterance.failure = utterance.failure or why
         try:
-            await self._tts.end(utterance.number)
+            await self.finish(utterance)
         except Unavailable as error:
             self.fail(utterance, str(error))
 
     def fail(self, utterance: Utterance, why: str) -> None:
         """No more audio comes: play what there is, then it is over."""
         if utterance is self._current and not utterance.complete:
-            utterance.failure, utterance.complete = why, True
+            utterance.failure, utterance.complete = utterance.failure or why, True
             self._wake.set()
 
     def heard(self, now: float) -> str:
@@ -114,7 +147,7 @@ class Mouth:
 
     def stop(self, now: float) -> Utterance | None:
         """Drop what is not heard yet and return the utterance that was being spoken; the voice is told by `hush`."""
-        stopped, self._current = self._current, None
+        stopped = self._release()
         self._playout.clear(now)
         self._room.set()
         self._wake.set()
@@ -135,7 +168,7 @@ class Mouth:
     async def on_event(self, event: SpeechEvent) -> None:
         """From the voice. Waits while enough audio is queued, which makes the voice wait."""
         current = self._current
-        if current is None or (not isinstance(event, Lost) and event.utterance != current.number):
+        if current is None or current.complete or (not isinstance(event, Lost) and event.utterance != current.number):
             return
         match event:
             case Audio():
@@ -149,7 +182,8 @@ class Mouth:
             case speak.Error():
                 self.fail(current, f"{event.code}: {event.message}")
             case Lost():
-                self.fail(current, "the voice was lost")
+                if current.text:  # else nothing of it was there to be lost
+                    self.fail(current, "the voice was lost")
             case speak.Cancelled():
                 pass
 
@@ -196,6 +230,7 @@ class Mouth:
             for w in event.words
         ]
         self._playout.add_words(spoken)
+        current.num_spoken_chars = max(word.end_char for word in spoken)
         words = tuple(calls.Word(w.text, w.start_sample, w.end_sample) for w in spoken)
         self._post(calls.Words(current.turn, words), None)
 
@@ -215,14 +250,27 @@ class Mouth:
         current = self._current
         if due_s is not None or current is None or not current.text:
             return due_s
+        if (unheard := self._playout.sent - self._playout.heard(now)) > 0:
+            current.sounds_until_s = now + unheard / self._playout.rate_hz
         if not current.complete:
-            if (left_s := STALL_S - (now - current.progress_s) + self._playout.left_s(now)) > 0:
-                return left_s
-            current.failure, current.complete = f"nothing came for {STALL_S} s", True
+            if (wait_s := max(current.progress_s, current.sounds_until_s) + STALL_S - now) > 0:
+                return wait_s
+            self._give_up(current)
         if not self._playout.is_over(now):
             return max(0.005, self._playout.left_s(now))
         heard = current.text if current.failure is None else self.heard(now)
-        self._current = None
+        self._release()
         self._playout.end_utterance()
         self._on_said(current, heard)
         return None
+
+    def _give_up(self, current: Utterance) -> None:
+        """A voice that owes audio, or the end of an utterance, hangs: a new connection shows when it is back."""
+        if current.is_owed or current.ended:
+            self._tts.link.drop()
+        current.failure, current.complete = current.failure or f"nothing came for {STALL_S} s", True
+
+    def _release(self) -> Utterance | None:
+        released, self._current = self._current, None
+        self._free.set()
+        return released

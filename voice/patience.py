@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-DRAIN_MARGIN_S = 3.0  # of the drain time is kept for saying goodbye
-LENGTH_GRACE_S = 10.0  # a call at its maximum length may finish the turn
+GOODBYE_S = 3.0  # of the drain time is kept for saying goodbye
+DRAIN_MARGIN_S = 0.5  # before the server's patience ends, the call does, in order
+GRACE_S = 10.0  # a call whose time is up may finish the turn
 
 
 class Due(Enum):
@@ -24,7 +25,8 @@ class Patience:
         self._started_s = started_s
         self._idle_after_s = idle_after_s
         self._max_call_s = max_call_s
-        self._drain_s = max(0.0, drain_timeout_s - DRAIN_MARGIN_S)
+        self._drain_goodbye_s = max(0.0, drain_timeout_s - GOODBYE_S - GRACE_S)
+        self._drain_end_s = max(0.0, drain_timeout_s - DRAIN_MARGIN_S)
         self._draining_since_s: float | None = None
         self._prompted = False
 
@@ -35,17 +37,16 @@ class Patience:
         """`quiet_since_s`: since when neither side speaks, None while one does."""
         if draining and self._draining_since_s is None:
             self._draining_since_s = now
+        draining_s = now - self._draining_since_s if self._draining_since_s is not None else -1.0
         over_s = now - self._started_s - self._max_call_s
+        if draining_s >= self._drain_end_s:
+            return Due.DRAIN_END
+        if draining_s >= self._drain_goodbye_s:
+            return Due.DRAIN_GOODBYE if quiet_since_s is not None else None
+        if over_s >= GRACE_S:
+            return Due.LENGTH_END
         if over_s >= 0:
-            return (
-                Due.LENGTH_GOODBYE
-                if quiet_since_s is not None
-                else Due.LENGTH_END
-                if over_s >= LENGTH_GRACE_S
-                else None
-            )
-        if self._draining_since_s is not None and now - self._draining_since_s >= self._drain_s:
-            return Due.DRAIN_GOODBYE if quiet_since_s is not None else Due.DRAIN_END
+            return Due.LENGTH_GOODBYE if quiet_since_s is not None else None
         if quiet_since_s is None or now - quiet_since_s < self._idle_after_s:
             return None
         if self._prompted:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +21,14 @@ from wire.request import RequestContext
 logger = logging.getLogger(__name__)
 
 DEADLINE_S = 1.0  # no wait for the end of a turn is longer
+PREFILL_S = 2.0  # a prompt of a long call takes a second on a CPU; what takes longer comes too late
 
 
 @dataclass
 class Speculation:
-    """Recognition up to `end_sample` of its stream, under way or done, and the task that warms the LLM with it."""
+    """Recognition up to `end_sample` of a connection, under way or done, and the task that warms the LLM with it."""
 
+    connection: int
     end_sample: int
     prefill: asyncio.Task[None] | None = None
 
@@ -48,19 +51,19 @@ class Speculator:
 
     def begin(self, heard_before: str) -> None:
         """The caller pauses; `heard_before` are words of this turn that recognition is done with."""
-        self._present = Speculation(self._stt.position)
+        self._present = Speculation(self._stt.num_connections, self._stt.position)
         self._spawn(self._recognise(self._present, heard_before))
 
     def drop(self) -> None:
         """The caller goes on: what was or will be made for this pause is void."""
-        dropped = self.take()
+        dropped, self._present = self._present, None
         if dropped is not None and dropped.prefill is not None:
             dropped.prefill.cancel()
 
     def take(self) -> Speculation | None:
-        """The turn has ended in this pause: its speculation, if one was begun."""
+        """The turn has ended in this pause: its speculation, if one was begun and recognition was not lost since."""
         taken, self._present = self._present, None
-        return taken
+        return taken if taken is not None and taken.connection == self._stt.num_connections else None
 
     def warm(self, user_text: str = "") -> asyncio.Task[None]:
         """Have the worker compute the KV of the conversation so far. Only time is lost when it fails."""
@@ -77,6 +80,7 @@ class Speculator:
 
     async def _prefill(self, messages: list[Message]) -> None:
         try:
-            await self._llm.prefill(messages, RequestContext(self._call))
+            deadline_s = time.monotonic() + PREFILL_S
+            await self._llm.prefill(messages, RequestContext(self._call, deadline_s=deadline_s))
         except WireError as error:
             logger.debug("call %s: no prefill: %s", self._call, error)

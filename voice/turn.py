@@ -33,7 +33,7 @@ class Event(Enum):
     SAID = auto()  # all of it was played
     BARGE_IN = auto()  # the caller takes the turn from the speaking agent
     PROMPT = auto()  # the agent speaks on its own: greeting, idle prompt, goodbye
-    FAILED = auto()  # a stage failed, or the deadline passed
+    FAILED = auto()  # a stage failed, or the deadline passed: nothing more of the answer comes
     HANG_UP = auto()
 
 
@@ -63,6 +63,7 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, Action]] = {
     (State.THINKING, Event.FAILED): (State.SPEAKING, Action.APOLOGISE),
     (State.THINKING, Event.HANG_UP): (State.CLOSING, Action.END),
     (State.SPEAKING, Event.SAID): (State.LISTENING, Action.CLOSE),
+    (State.SPEAKING, Event.FAILED): (State.SPEAKING, Action.APOLOGISE),
     (State.SPEAKING, Event.BARGE_IN): (State.HEARING, Action.INTERRUPT),
     (State.SPEAKING, Event.HANG_UP): (State.CLOSING, Action.END),
 }

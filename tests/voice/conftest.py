@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.deploy.test_supervisor import free_ports
 from tests.fakes import FakeLlm, FakeStt, FakeTts
 from tests.serving import serving
 from voice.config import AgentConfig, VoiceConfig
@@ -25,6 +26,8 @@ class Stage:
     llm: FakeLlm = field(default_factory=FakeLlm)
     lifecycle: Lifecycle = field(default_factory=lambda: Lifecycle("voice"))
     greeting: str = ""
+    filler: str = "One moment, please."
+    missing: str = ""  # the service where nobody listens
     settings: dict[str, object] = field(default_factory=dict)
     edge: EdgeConfig = EDGE
 
@@ -32,14 +35,16 @@ class Stage:
     async def up(self) -> AsyncIterator[str]:
         async with contextlib.AsyncExitStack() as stack:
             urls = [
-                await stack.enter_async_context(serving(fake.app(), Lifecycle("fake"), EDGE))
-                for fake in (self.stt, self.tts, self.llm)
+                f"http://127.0.0.1:{free_ports(1)[0]}"
+                if name == self.missing
+                else await stack.enter_async_context(serving(fake.app(), Lifecycle("fake"), EDGE))
+                for name, fake in (("stt", self.stt), ("tts", self.tts), ("llm", self.llm))
             ]
             config = VoiceConfig(
                 self.edge,
                 *urls,
                 llm_model="fake",
-                agent=AgentConfig(greeting=self.greeting),
+                agent=AgentConfig(greeting=self.greeting, filler=self.filler),
                 **self.settings,  # type: ignore[arg-type]
             )
             yield await stack.enter_async_context(

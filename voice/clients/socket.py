@@ -7,14 +7,16 @@ was under way when it was lost fails with Unavailable; nothing is sent twice.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
-from wire.errors import PeerError, Unavailable
+from wire.errors import Overloaded, PeerError, Unavailable
 from wire.messages import Message, decode, encode
 
 logger = logging.getLogger(__name__)
@@ -22,8 +24,9 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT_S = 3.0
 SEND_TIMEOUT_S = 1.0  # a service that does not read for this long has stalled: the turn is lost anyway
 FIRST_BACKOFF_S = 0.1
-MAX_BACKOFF_S = 2.0
+MAX_BACKOFF_S = 1.0  # a service that is back is noticed within this; asking a closed port costs nothing
 _GONE = (ConnectionClosed, InvalidHandshake, OSError, TimeoutError)
+_PASSING = (Unavailable.code, Overloaded.code)  # it drains, or is full
 
 In = TypeVar("In", bound=Message)
 
@@ -50,6 +53,7 @@ class Link(Generic[In]):
         self._connection: ClientConnection | None = None
         self._is_ready = False
         self._refusal: PeerError | None = None
+        self._problem = "no answer"  # why it is not ready, in the service's words if it had any
         self._answered = asyncio.Event()  # ready or refused
 
     async def run(self) -> None:
@@ -66,12 +70,15 @@ class Link(Generic[In]):
                     max_size=1 << 20,
                     proxy=None,
                 ) as connection:
-                    await connection.send(encode(self._hello))
-                    self._connection = connection
+                    self._connection, self._problem = connection, "no answer to hello"
+                    with contextlib.suppress(ConnectionClosed):  # closed at once: why is told by what comes from it
+                        await connection.send(encode(self._hello))
                     async for data in connection:
                         backoff_s = FIRST_BACKOFF_S
                         await self._on_message(decode(data, self._kinds) if isinstance(data, str) else data)
             except _GONE as error:
+                if self._connection is None:
+                    self._problem = str(error) or type(error).__name__
                 logger.debug("x %s: %s", self._url, error)
             except InvalidURI as error:
                 raise Unavailable(f"{self._url}: {error}") from None
@@ -88,18 +95,29 @@ class Link(Generic[In]):
         self._is_ready, self._refusal = True, None
         self._answered.set()
 
-    def refuse(self, error: PeerError) -> None:
-        """Called by the owner when the service does not take our hello."""
-        self._refusal = error
-        self._answered.set()
+    def refuse(self, code: str, message: str) -> None:
+        """Called by the owner when the service ends the connection with an error. Some pass: then it is tried again."""
+        self._problem = message
+        if code not in _PASSING:
+            self._refusal = PeerError(message, code=code)
+            self._answered.set()
 
-    async def wait_ready(self, timeout_s: float) -> None:
-        """Raises: PeerError when our hello is refused, Unavailable when nobody answers."""
+    def drop(self) -> None:
+        """The service owes an answer and does not give it: whether it is well a new connection will tell."""
+        if self._connection is not None:
+            logger.warning("x %s does not answer: connecting anew", self._url)
+            self._connection.transport.abort()
+
+    async def wait_ready(self, until_s: float) -> None:
+        """`until_s`: an instant of `time.monotonic`.
+
+        Raises: PeerError when our hello is refused, Unavailable when nobody takes it in time.
+        """
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(until_s - time.monotonic()):
                 await self._answered.wait()
         except TimeoutError:
-            raise Unavailable(f"{self._url} does not answer") from None
+            raise Unavailable(f"{self._url}: {self._problem}") from None
         if self._refusal is not None:
             raise self._refusal
 
@@ -110,5 +128,8 @@ class Link(Generic[In]):
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await self._connection.send(message if isinstance(message, bytes) else encode(message))
+        except TimeoutError:
+            self.drop()  # what it has of the message is unknown
+            raise Unavailable(f"{self._url} does not read") from None
         except _GONE as error:
             raise Unavailable(f"{self._url}: {error}") from None

@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 from voice.clients.socket import Link
 from wire import listen
-from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable, WireError
+from wire.errors import DeadlineExceeded, Overloaded, Unavailable, WireError
 from wire.messages import PROTOCOL_VERSION
-from wire.pcm import Pcm16
+from wire.pcm import MAX_AUDIO_MESSAGE_S, Pcm16
 
 RETRY_AFTER_S = 1.0
+REFUSAL_S = 0.1  # beyond a deadline, for the service to say itself that it was missed: one that says nothing hangs
+_MESSAGE_SAMPLES = int(listen.SAMPLE_RATE_HZ * MAX_AUDIO_MESSAGE_S)
 
 
 class SttClient:
@@ -31,13 +33,16 @@ class SttClient:
         )
         self._on_partial = on_partial
         self._num_sent = 0
+        self.num_connections = 0
         self._num_requests = 0
         self._waiting: dict[int, asyncio.Future[str]] = {}
 
     async def feed(self, pcm: Pcm16) -> None:
         """int16, 16 kHz. Raises: Unavailable."""
-        await self.link.send(pcm.astype("<i2", copy=False).tobytes())
-        self._num_sent += pcm.size
+        for start in range(0, pcm.size, _MESSAGE_SAMPLES):
+            part = pcm[start : start + _MESSAGE_SAMPLES]
+            await self.link.send(part.astype("<i2", copy=False).tobytes())
+            self._num_sent += part.size
 
     @property
     def position(self) -> int:
@@ -62,10 +67,11 @@ class SttClient:
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[request] = answer
         try:
-            async with asyncio.timeout(deadline_s):
+            async with asyncio.timeout(deadline_s + REFUSAL_S):
                 await self.link.send(kind(request, end, round(1000 * deadline_s)))
                 return await answer
         except TimeoutError:
+            self.link.drop()
             raise DeadlineExceeded(f"no transcript within {deadline_s:.1f} s") from None
         finally:
             del self._waiting[request]
@@ -74,13 +80,14 @@ class SttClient:
         match message:
             case listen.Ready():
                 self._num_sent = 0
+                self.num_connections += 1
                 self.link.ready()
             case listen.Partial():
                 self._on_partial(message.revision, message.text)
             case listen.Speculation() | listen.Final():
                 self._settle(message.id, message.text)
             case listen.Error(id=None):
-                self.link.refuse(PeerError(message.message, code=message.code))
+                self.link.refuse(message.code, message.message)
             case listen.Error():
                 self._settle(message.id, _error(message))
 

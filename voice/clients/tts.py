@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from voice.clients.socket import Link
 from wire import speak
-from wire.errors import PeerError
 from wire.messages import PROTOCOL_VERSION
 from wire.pcm import Pcm16, unpack_utterance
 
@@ -71,6 +70,6 @@ class TtsClient:
                 self.sample_rate_hz, self.voice = message.sample_rate_hz, message.voice
                 self.link.ready()
             case speak.Error(utterance=None):
-                self.link.refuse(PeerError(message.message, code=message.code))
+                self.link.refuse(message.code, message.message)
             case _:
                 await self._on_event(message)
