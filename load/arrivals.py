@@ -1,7 +1,7 @@
-"""When calls begin: schedules drawn before the run, so that a slow server cannot delay the load that shows it slow. Pure.
+"""When calls begin: schedules drawn before the run, so that a slow server cannot delay the load that shows it. Pure.
 
-Latency is counted from these times and not from when a call could be placed (no coordinated omission: G. Tene, "How NOT
-to Measure Latency"). Every schedule is sorted, in seconds from the start of the run, and the same for the same seed.
+Latency is counted from these times and not from when a call could be placed (no coordinated omission: G. Tene, "How
+NOT to Measure Latency"). Every schedule is sorted, in seconds from the start of the run, the same for the same seed.
 """
 
 from __future__ import annotations
