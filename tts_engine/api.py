@@ -6,33 +6,31 @@ with the largest number, as usual. `pcm` is int16 little-endian mono at the voic
 
 from __future__ import annotations
 
+import asyncio
 import io
 import struct
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractContextManager, aclosing, closing
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 import soundfile
 from fastapi import Request, Response
-from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from tts_engine import metrics
-from tts_engine.engine import Audio, Engine, Failed, Finished, Line
+from tts_engine.engine import Audio, Engine, Failed, Finished, Line, Manner
 from tts_engine.segmenter import Segmenter
 from tts_engine.session import manner_of
 from wire.errors import PeerError
 from wire.pcm import Pcm16
-from wire.request import from_headers
 from wire.service import read_json
+from wire.streaming import Outgoing, Streamed
 from wire.strict import Invalid, parse
 
 MAX_INPUT_CHARACTERS = 4096  # OpenAI's limit for `input`
 Place: TypeAlias = Callable[[], AbstractContextManager[None]]
-_CONTENT_TYPES = {"wav": "audio/wav", "pcm": "audio/pcm", "flac": "audio/flac"}
 _UNKNOWN_LENGTH = 0xFFFFFFFF
 
 
@@ -61,103 +59,72 @@ async def read_speech_request(request: Request) -> SpeechRequest:
     return asked
 
 
-class Synthesis:
-    """One request's audio. `begin` waits for the first of it, so that what goes wrong until then is a status code."""
+def respond(
+    engine: Engine, asked: SpeechRequest, models: tuple[str, ...], place: Place, first_audio_by_s: float
+) -> Response:
+    """Speaks while it is sent. What goes wrong before the first audio is a status code, later the response breaks off.
 
-    def __init__(self, engine: Engine, asked: SpeechRequest, models: tuple[str, ...], place: Place) -> None:
-        """`place` is held until `close`. Raises: PeerError."""
-        if asked.model is not None and asked.model not in models:
-            raise PeerError(
-                f"no model '{asked.model:.64}'; there is {', '.join(models)}", code="model_not_found", http_status=404
-            )
-        self._manner = manner_of(engine, asked.voice, asked.speed, asked.seed)
-        self._engine = engine
-        self._asked = asked
-        self._place = place
-        self._held = ExitStack()
-        self._line: Line | None = None
-        self._first: Pcm16 | None = None
+    `place` is held until the end, or until the client is gone. `first_audio_by_s` is an instant of `time.monotonic`.
+    Raises: PeerError.
+    """
+    if asked.model is not None and asked.model not in models:
+        raise PeerError(
+            f"no model '{asked.model:.64}'; there is {', '.join(models)}", code="model_not_found", http_status=404
+        )
+    manner = manner_of(engine, asked.voice, asked.speed, asked.seed)
+    send = _send_flac if asked.response_format == "flac" else _send_stream
 
-    async def begin(self, request: Request, first_audio_s: float) -> None:
-        """Raises: Overloaded, DeadlineExceeded, Unavailable, PeerError for a bad header; then it is closed."""
-        with ExitStack() as undo:
-            undo.callback(self.close)
-            await self._begin(request, first_audio_s)
-            undo.pop_all()
+    async def produce(outgoing: Outgoing) -> None:
+        with place(), closing(engine.line()) as line:
+            async with aclosing(_spoken(line, manner, asked.input, first_audio_by_s)) as audio:
+                await send(outgoing, asked, audio, engine.sample_rate_hz)
 
-    async def _begin(self, request: Request, first_audio_s: float) -> None:
-        now = time.monotonic()
-        context = from_headers(request.headers, now)
-        deadline_s = now + min(first_audio_s, context.left_s(now))
-        self._held.enter_context(self._place())
-        self._line = self._engine.line()
-        self._held.callback(self._line.close)
-        segmenter = Segmenter()
-        key = self._line.open(self._manner, deadline_s)
-        units = segmenter.push(self._asked.input)
-        for unit in (*units, segmenter.flush()):
-            if unit is not None:
-                self._line.add(key, unit)
-        self._line.end(key)
-        self._first = await self._next()
-        if self._first is not None:
-            metrics.TTFA.observe(time.monotonic() - now)
+    return Streamed(produce)
 
-    async def chunks(self) -> AsyncIterator[Pcm16]:
-        """Raises: WireError when the voice fails midway."""
-        while self._first is not None:
-            yield self._first
-            self._first = await self._next()
 
-    def close(self) -> None:
-        """Idempotent."""
-        self._held.close()
-
-    async def _next(self) -> Pcm16 | None:
-        assert self._line is not None
-        match await self._line.events.get():
+async def _spoken(line: Line, manner: Manner, text: str, first_audio_by_s: float) -> AsyncGenerator[Pcm16, None]:
+    """Raises: WireError when the voice is overloaded, late or broken."""
+    began_s, is_first = time.monotonic(), True
+    key, segmenter = line.open(manner, first_audio_by_s), Segmenter()
+    for unit in (*segmenter.push(text), segmenter.flush()):
+        if unit is not None:
+            line.add(key, unit)
+    line.end(key)
+    while True:
+        match await line.events.get():
             case Audio() as audio:
-                self._line.sent()
-                return audio.chunk.pcm
+                line.sent()
+                if is_first:
+                    metrics.TTFA.observe(time.monotonic() - began_s)
+                    is_first = False
+                yield audio.chunk.pcm
             case Finished():
-                return None
+                return
             case Failed() as failed:
                 raise failed.error
 
 
-async def respond(synthesis: Synthesis, asked: SpeechRequest, sample_rate_hz: int) -> Response:
-    """The response takes over `synthesis` and closes it."""
-    content_type = _CONTENT_TYPES[asked.response_format]
-    if asked.response_format == "flac":
-        try:
-            pcm = [chunk async for chunk in synthesis.chunks()]
-        finally:
-            synthesis.close()
-        return Response(_flac(pcm, sample_rate_hz), media_type=content_type)
-    if asked.response_format == "pcm":
-        content_type += f"; rate={sample_rate_hz}; channels=1"
-    return _Streamed(synthesis, _wav_header(sample_rate_hz) if asked.response_format == "wav" else b"", content_type)
+async def _send_stream(outgoing: Outgoing, asked: SpeechRequest, audio: AsyncIterator[Pcm16], rate_hz: int) -> None:
+    is_wav = asked.response_format == "wav"
+    first = await anext(audio, None)
+    await outgoing.start(200, [("content-type", "audio/wav" if is_wav else f"audio/pcm; rate={rate_hz}; channels=1")])
+    if is_wav:
+        await outgoing.write(_wav_header(rate_hz))
+    if first is not None:
+        await outgoing.write(_bytes(first))
+    async for pcm in audio:
+        await outgoing.write(_bytes(pcm))
 
 
-class _Streamed(StreamingResponse):
-    """Frees the voice when the client goes away, at whatever point."""
+async def _send_flac(outgoing: Outgoing, asked: SpeechRequest, audio: AsyncIterator[Pcm16], rate_hz: int) -> None:
+    pcm = [chunk async for chunk in audio]
+    data = await asyncio.to_thread(_flac, pcm, rate_hz)
+    await outgoing.start(200, [("content-type", "audio/flac"), ("content-length", str(len(data)))])
+    await outgoing.write(data)
 
-    def __init__(self, synthesis: Synthesis, header: bytes, content_type: str) -> None:
-        super().__init__(self._body(synthesis, header), media_type=content_type)
-        self._synthesis = synthesis
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._synthesis.close()
-
-    @staticmethod
-    async def _body(synthesis: Synthesis, header: bytes) -> AsyncIterator[bytes]:
-        if header:
-            yield header
-        async for pcm in synthesis.chunks():
-            yield pcm.astype("<i2", copy=False).tobytes()
+def _bytes(pcm: Pcm16) -> bytes:
+    return pcm.astype("<i2", copy=False).tobytes()
 
 
 def _flac(chunks: list[Pcm16], sample_rate_hz: int) -> bytes:

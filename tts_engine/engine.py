@@ -189,6 +189,8 @@ class Engine:
 
     def _open(self, line: Line, manner: Manner, deadline_s: float | None) -> int:
         with self._changed:
+            if self._stopped:
+                raise Unavailable("the voice has stopped")
             key = next(self._numbers)
             self._schedule.open(key, line.number, time.monotonic(), deadline_s)
             self._manners[key] = manner
@@ -235,7 +237,7 @@ class Line:
         self._engine = engine
 
     def open(self, manner: Manner, deadline_s: float | None) -> int:
-        """A new utterance's key."""
+        """A new utterance's key. Raises: Unavailable."""
         return self._engine._open(self, manner, deadline_s)
 
     def set_deadline(self, key: int, deadline_s: float) -> None:

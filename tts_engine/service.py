@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
 from fastapi import FastAPI, Request, Response, WebSocket
 
 from tts_engine import metrics, session
-from tts_engine.api import Synthesis, read_speech_request, respond
+from tts_engine.api import read_speech_request, respond
 from tts_engine.config import TtsConfig
 from tts_engine.engine import Engine
 from tts_engine.speaking import Speaker
@@ -17,6 +18,7 @@ from tts_engine.text.lexicon import read_lexicon
 from tts_engine.vits.voice import VitsVoice
 from wire import speak
 from wire.errors import Overloaded, WireError
+from wire.request import from_headers
 from wire.service import Lifecycle, create_app
 from wire.sockets import Disconnected, Socket
 from wire.weights import cache_dir, model_dir
@@ -82,9 +84,9 @@ def build(config: TtsConfig, engine: Engine, lifecycle: Lifecycle) -> FastAPI:
     @app.post("/v1/audio/speech")
     async def speech(request: Request) -> Response:
         asked = await read_speech_request(request)
-        synthesis = Synthesis(engine, asked, models, place)
-        await synthesis.begin(request, config.http_first_audio_s)
-        return await respond(synthesis, asked, engine.sample_rate_hz)
+        now = time.monotonic()
+        left_s = min(config.http_first_audio_s, from_headers(request.headers, now).left_s(now))
+        return respond(engine, asked, models, place, now + left_s)
 
     @app.get("/v1/models")
     async def list_models() -> Mapping[str, object]:

@@ -103,3 +103,5 @@ async def test_closing_fails_what_is_open_and_takes_nothing_more(engine: Engine)
         assert (await outcome(line))[-1] is Failed
         with pytest.raises(Unavailable):
             engine.line()
+        with pytest.raises(Unavailable):
+            line.open(JOE, None)

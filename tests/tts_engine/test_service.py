@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from collections.abc import Iterator
 
 import aiohttp
 import numpy as np
@@ -14,7 +15,9 @@ import soundfile
 from tests.tts_engine.client import connected, speaking
 from tts_engine.engine import MAX_OPEN_UTTERANCES, Engine
 from tts_engine.scheduler import MAX_UNSENT_CHUNKS
+from tts_engine.segmenter import Unit
 from tts_engine.session import MAX_UTTERANCE_CHARACTERS
+from tts_engine.speaking import Chunk, Speaker
 from wire import speak
 from wire.request import DEADLINE_HEADER
 
@@ -318,6 +321,58 @@ async def test_the_speech_endpoint_answers_with_audio(engine: Engine, response_f
     pcm, rate = soundfile.read(io.BytesIO(data), dtype="int16", **raw)
     assert rate == 22050
     assert np.array_equal(pcm, client.heard[1].audio)
+
+
+async def test_a_client_that_leaves_before_its_flac_is_whole_frees_the_voice(engine: Engine):
+    async with speaking(engine) as base, connected(base) as other, aiohttp.ClientSession() as http:
+        await other.say(1, LONG)  # the voice has enough to do
+        body = {"input": LONG[:4000], "response_format": "flac"}
+        asking = asyncio.create_task(http.post(base + "/v1/audio/speech", json=body))
+        async with asyncio.timeout(10):
+            while await num_connections(http, base) < 2:
+                pass
+            asking.cancel()
+            while await num_connections(http, base) > 1:
+                pass
+
+
+async def num_connections(http: aiohttp.ClientSession, base: str) -> int:
+    async with http.get(base + "/health") as response:
+        return int((await response.json())["connections"])
+
+
+class BreaksOff(Speaker):
+    """Fails behind its first audio."""
+
+    def speak(self, unit: Unit, *, index: int, first_sample: int, seed: int, speed: float) -> Iterator[Chunk]:
+        for chunk in super().speak(unit, index=index, first_sample=first_sample, seed=seed, speed=speed):
+            yield chunk
+            if chunk.pcm.size:
+                raise ZeroDivisionError("a bug")
+
+
+async def test_a_voice_that_breaks_off_breaks_off_the_response(speaker: Speaker):
+    broken = Engine({"joe": BreaksOff(speaker.voice, speaker.lexicon)}, max_waiting=4)
+    async with speaking(broken) as base, aiohttp.ClientSession() as http:
+        async with http.post(base + "/v1/audio/speech", json={"input": TEXT}) as response:
+            assert response.status == 200
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.read()
+        async with http.post(base + "/v1/audio/speech", json={"input": TEXT, "response_format": "flac"}) as response:
+            assert response.status == 500
+            assert (await response.json())["error"]["code"] == "internal"
+
+
+async def test_nothing_speakable_is_a_file_without_samples(engine: Engine):
+    async with speaking(engine) as base, aiohttp.ClientSession() as http:
+        async with http.post(base + "/v1/audio/speech", json={"input": "😀"}) as response:
+            assert (response.status, response.content_type) == (200, "audio/wav")
+            wav = await response.read()
+        async with http.post(base + "/v1/audio/speech", json={"input": "😀", "response_format": "pcm"}) as response:
+            assert response.headers["content-type"] == "audio/pcm; rate=22050; channels=1"
+            assert await response.read() == b""
+
+    assert soundfile.read(io.BytesIO(wav))[0].size == 0
 
 
 @pytest.mark.parametrize(

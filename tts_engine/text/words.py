@@ -32,7 +32,7 @@ ABBREVIATIONS: Mapping[str, str] = {
     "ms": "miz",
     "dr": "doctor",
     "prof": "professor",
-    "st": "saint",  # "street" behind a name: see verbalise
+    "st": "saint",  # "street" behind a name: see tokens
     "jr": "junior",
     "sr": "senior",
     "rev": "reverend",
@@ -59,7 +59,7 @@ ABBREVIATIONS: Mapping[str, str] = {
     "ltd": "limited",
     "corp": "corporation",
     "co": "company",
-    "no": "number",  # only before a digit: see verbalise
+    "no": "number",  # only before a digit: see tokens
     "vol": "volume",
     "fig": "figure",
     "tel": "telephone",

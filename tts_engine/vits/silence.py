@@ -28,26 +28,16 @@ class SilenceTrimmer:
 
     def push(self, audio: Pcm32f) -> Pcm32f:
         """What is certain to be kept."""
-        audible = np.flatnonzero(np.abs(audio) >= AUDIBLE)
+        audible = np.flatnonzero(np.abs(audio) >= AUDIBLE) + self._held.size
         held = np.concatenate([self._held, audio])
-        if audible.size == 0:
-            keep = self._lead if not self._begun else None
-            if keep is not None:
-                self.num_trimmed += max(0, held.size - keep)
-                held = held[max(0, held.size - keep) :]
-            self._held = held
-            return self._out(held[:0])
+        end = int(audible[-1]) + 1 if audible.size else 0
+        start = 0
         if not self._begun:
-            first = int(audible[0]) + self._held.size
-            cut = max(0, first - self._lead)
-            self.num_trimmed += cut
-            self._begun = True
-            end = int(audible[-1]) + 1 + self._held.size
-            self._held = held[end:]
-            return self._out(held[cut:end])
-        end = int(audible[-1]) + 1 + self._held.size
-        self._held = held[end:]
-        return self._out(held[:end])
+            start = max(0, (int(audible[0]) if audible.size else held.size) - self._lead)
+            self.num_trimmed += start
+            self._begun = audible.size > 0
+        self._held = held[max(start, end) :]
+        return self._out(held[start:end])
 
     def finish(self, at_least: int = 0) -> Pcm32f:
         """The tail, so long that at least `at_least` samples came out in all, if there are that many."""

@@ -56,8 +56,11 @@ def split(model: Path, derived: Path) -> Parts:
 
 def _write(folder: Path, models: dict[str, onnx.ModelProto]) -> None:
     """All or nothing: written beside `folder`, then renamed."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise Unavailable(f"{folder}: cannot write: {error.strerror}") from None
     try:
         for name, part in models.items():
             (partial / f"{name}.onnx").write_bytes(part.SerializeToString())

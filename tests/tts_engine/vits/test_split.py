@@ -56,6 +56,15 @@ def test_a_file_that_is_no_graph_is_named(tmp_path: Path, content: bytes):
         split(path, tmp_path / "derived")
 
 
+@pytest.mark.slow
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
+    derived = tmp_path / "derived"
+    derived.write_text("a file where a folder should be")
+
+    with pytest.raises(Unavailable, match="cannot write"):
+        split(model_dir(MODEL) / "model.onnx", derived)
+
+
 def test_a_missing_file_is_named(tmp_path: Path):
     with pytest.raises(Unavailable, match="cannot read"):
         split(tmp_path / "model.onnx", tmp_path)
