@@ -26,9 +26,9 @@ async def test_a_whole_call_is_heard_written_and_measured(stack: str, phone: Pho
         await page.until("document.querySelectorAll('#processes .process.ready').length === 5")
         await page.evaluate("document.getElementById('headset').checked = true")
         await page.click("#call")
-        await page.until("Number(document.getElementById('caller-level').value) > 15", 30)
+        await page.until("Number(document.getElementById('caller-level').ariaValueNow) > -40", 30)
         await page.until("document.querySelector('.caller:not([data-settled]) .said')", 30)
-        await page.until("Number(document.getElementById('agent-level').value) > 15", 30)
+        await page.until("Number(document.getElementById('agent-level').ariaValueNow) > -40", 30)
         await page.until("document.querySelector('.agent .heard') && document.querySelector('.agent .unheard')", 30)
         await page.until(ANSWERED, 60)
 
@@ -42,6 +42,8 @@ async def test_a_whole_call_is_heard_written_and_measured(stack: str, phone: Pho
         parts_ms = [float(ms) for ms in await page.texts("#stages tr:not(.total) td:nth-child(2)")]
         assert sum(parts_ms) == pytest.approx(total_ms, abs=len(STAGES))
         assert f"{total_ms:.0f} ms" in await page.text("#summary")
+        await page.click("#call")
+        await page.until("document.querySelector('#processes').textContent.includes('0 of 2 lines taken')")
 
 
 async def test_two_browsers_at_once_see_their_own_words(stack: str, phone: Phone):

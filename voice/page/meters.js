@@ -13,7 +13,7 @@ export class Meters {
   #timer = null;
   #numSteps = 0;
 
-  // `bars`: a <meter> for the caller and one for the agent, 0 to 60 dB above the floor.
+  // `bars`: one for the caller, one for the agent, each with a span that is as long as the level is high.
   constructor(bars, canvas, motion) {
     this.#lanes = bars.map((bar) => ({ bar, analyser: null, samples: null, tape: [] }));
     this.#canvas = canvas;
@@ -44,7 +44,7 @@ export class Meters {
     this.#timer = null;
     void this.#context?.close();
     this.#context = null;
-    for (const { bar } of this.#lanes) bar.value = 0;
+    for (const { bar } of this.#lanes) showLevel(bar, 0);
   }
 
   redraw() {
@@ -56,10 +56,10 @@ export class Meters {
     this.#numSteps += 1;
     for (const lane of this.#lanes) {
       lane.analyser.getFloatTimeDomainData(lane.samples);
-      const level = Math.max(0, decibels(lane.samples) - FLOOR_DB);
-      lane.tape.push(level / -FLOOR_DB);
+      const level = Math.max(0, 1 - decibels(lane.samples) / FLOOR_DB);
+      lane.tape.push(level);
       if (lane.tape.length > TAPE_S / STEP_S) lane.tape.shift();
-      if (this.#numSteps % everyNth === 0) lane.bar.value = level;
+      if (this.#numSteps % everyNth === 0) showLevel(lane.bar, level);
     }
     if (!this.#isCalm && !document.hidden) this.#draw();
   }
@@ -86,6 +86,12 @@ export class Meters {
       });
     });
   }
+}
+
+// `level`: 0 at the floor, 1 at full scale.
+function showLevel(bar, level) {
+  bar.firstElementChild.style.width = `${Math.round(100 * level)}%`;
+  bar.ariaValueNow = String(Math.round((1 - level) * FLOOR_DB));
 }
 
 function decibels(samples) {

@@ -45,7 +45,7 @@ export class CallRecord {
   }
 
   trouble(text) {
-    return [this.#add({ side: "notice", turn: null, text, settled: true })];
+    return [this.#add({ side: "note", turn: null, text, settled: true })];
   }
 
   #add(entry) {

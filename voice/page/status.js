@@ -67,6 +67,7 @@ function row({ name, status, active = null, uptime_s: uptimeS = null, detail }) 
     element("td", "number", uptimeS === null ? "" : span(uptimeS)),
   );
   made.dataset.name = name;
+  made.querySelector(".detail").title = detail;
   return made;
 }
 

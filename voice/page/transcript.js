@@ -3,7 +3,7 @@
 
 import { BUDGET_MS } from "./turns.js";
 
-const SIDES = { caller: "You", agent: "Agent", notice: "Note" };
+const SIDES = { caller: "You", agent: "Agent", note: "Note" };
 const NEAR_END_PX = 60; // a reader who has scrolled further up is left there
 
 export class Transcript {

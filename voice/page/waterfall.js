@@ -23,8 +23,8 @@ export class Waterfall {
         responsive: true,
         maintainAspectRatio: false,
         animation: isCalm ? false : { duration: 200 },
-        layout: { padding: { top: 14 } },
-        scales: { x: { stacked: true, min: 0, max: 900, ticks: { stepSize: 100 } }, y: { stacked: true } },
+        layout: { padding: { top: 20 } },
+        scales: { x: { stacked: true, min: 0, max: 900, ticks: { stepSize: 100, maxRotation: 0 } }, y: { stacked: true } },
         plugins: { legend: { display: false }, tooltip: { callbacks: { title: ([item]) => `Turn ${item.label}`, label: tip } } },
       },
       plugins: [{ id: "budget", afterDatasetsDraw: (chart) => drawBudget(chart, canvas) }],
@@ -37,7 +37,7 @@ export class Waterfall {
     this.#chart.data.labels = labels;
     this.#chart.data.datasets.forEach((dataset, i) => (dataset.data = stages[i]));
     this.#chart.options.scales.x.max = Math.ceil(scaleMs / 100) * 100;
-    this.#chart.options.scales.x.ticks.stepSize = scaleMs > 1600 ? 500 : 100;
+    this.#chart.options.scales.x.ticks.stepSize = scaleMs > 2000 ? 500 : scaleMs > 1000 ? 200 : 100;
     this.#chart.update();
     this.#summary.textContent = turns.summary();
     this.#canvas.setAttribute("aria-label", `Turn waterfall. ${turns.summary()}`);
