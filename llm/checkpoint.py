@@ -97,15 +97,15 @@ class GgufFile:
         )
 
     def tensor(self, name: str) -> torch.Tensor:
-        """Dequantised to float32."""
-        found = self._tensors[name]
+        """Dequantised to float32. Raises: Unavailable when there is none of this name."""
+        found = self._found(name)
         values = gguf.dequantize(found.data, found.tensor_type)
         return torch.from_numpy(np.array(values, dtype=np.float32))
 
     def groups(self, name: str) -> Groups:
         """Q4_1 as it is: a block is scale and minimum in float16, then 16 bytes whose low nibbles come first.
 
-        Raises: Unavailable for a tensor of another type.
+        Raises: Unavailable for a tensor of another type, or none.
         """
         scales, minima, blocks = self._blocks(name, gguf.GGMLQuantizationType.Q4_1, num_scales=2)
         low_first = torch.cat((blocks & 15, blocks >> 4), dim=2).flatten(1)
@@ -114,14 +114,14 @@ class GgufFile:
     def bytes_of(self, name: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Q8_0 as it is: int8 [out, in] and float16 scales [out, in / 32].
 
-        Raises: Unavailable for a tensor of another type.
+        Raises: Unavailable for a tensor of another type, or none.
         """
         scales, _, blocks = self._blocks(name, gguf.GGMLQuantizationType.Q8_0, num_scales=1)
         return blocks.view(torch.int8).flatten(1), scales
 
     def _blocks(self, name: str, kind: Any, num_scales: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """First and last float16 of every block [out, blocks], and its bytes [out, blocks, bytes]."""
-        found = self._tensors[name]
+        found = self._found(name)
         if found.tensor_type != kind:
             raise Unavailable(f"{self.path}: {name} is {found.tensor_type.name}; weight_format int4 needs {kind.name}")
         _, block_bytes = gguf.GGML_QUANT_SIZES[kind]
@@ -129,6 +129,11 @@ class GgufFile:
         scales = torch.from_numpy(np.ascontiguousarray(blocks[:, :, : 2 * num_scales]).view(np.float16))
         quants = torch.from_numpy(np.ascontiguousarray(blocks[:, :, 2 * num_scales :]))
         return scales[:, :, 0], scales[:, :, -1], quants
+
+    def _found(self, name: str) -> Any:
+        if name not in self._tensors:
+            raise Unavailable(f"{self.path}: no tensor '{name}'")
+        return self._tensors[name]
 
     def _field(self, name: str) -> Any:
         field = self._reader.get_field(name)

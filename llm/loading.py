@@ -11,9 +11,9 @@ import json
 import logging
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -75,12 +75,16 @@ def _derive(source: Path, weight_format: WeightFormat, described: Path, tensors:
     file = GgufFile(source)
     shape, tokenizer = file.shape(), build_tokenizer(file.vocabulary())
     description = {"shape": dataclasses.asdict(shape), "tokenizer": tokenizer.description()}
-    described.parent.mkdir(parents=True, exist_ok=True)
-    _write(tensors, lambda path: torch.save(convert(file, weight_format), path))
-    _write(described, lambda path: path.write_text(json.dumps(description)))
+    state = convert(file, weight_format)
+    try:
+        described.parent.mkdir(parents=True, exist_ok=True)
+        _write(tensors, lambda path: torch.save(state, path))
+        _write(described, lambda path: path.write_text(json.dumps(description)))
+    except (OSError, RuntimeError) as error:  # PyTorch's word for a disk that is full
+        raise Unavailable(f"{described.parent}: cannot write: {str(error).splitlines()[0]}") from None
 
 
-def _write(path: Path, write: Any) -> None:
+def _write(path: Path, write: Callable[[Path], object]) -> None:
     """All or nothing: under a temporary name, then renamed."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     os.close(handle)

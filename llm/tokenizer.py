@@ -27,6 +27,7 @@ _EOS_NAMES = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>")  # end a t
 
 class Tokenizer:
     def __init__(self, serialized: str, eos: Sequence[int], control: Mapping[str, int], chat_template: str) -> None:
+        """Raises: Unavailable for a template that is none."""
         self._serialized = serialized
         self._inner = tokenizers.Tokenizer.from_str(serialized)
         self._control = dict(control)
@@ -88,7 +89,7 @@ class Tokenizer:
 
 
 def build_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
-    """Raises: Unavailable for a way of splitting text that is not known here."""
+    """Raises: Unavailable for a way of splitting text that is not known here, or a template that is none."""
     if vocabulary.pre != "smollm":
         raise Unavailable(f"pre-tokenizer '{vocabulary.pre}' is not supported, 'smollm' is")
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
@@ -117,7 +118,10 @@ def _compile(chat_template: str) -> jinja2.Template:
 
     environment.globals["raise_exception"] = raise_exception  # templates of the hub call it
     environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
-    return environment.from_string(chat_template)
+    try:
+        return environment.from_string(chat_template)
+    except jinja2.TemplateSyntaxError as error:
+        raise Unavailable(f"the model's chat template cannot be read: {error}") from None
 
 
 def _byte_symbols() -> dict[int, str]:

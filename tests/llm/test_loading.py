@@ -48,9 +48,12 @@ def test_nibbles_and_bytes_are_the_files_own(file: GgufFile):
     torch.testing.assert_close(rows, file.tensor("token_embd.weight")[:99], atol=0, rtol=0)
 
 
-def test_a_tensor_of_another_type_is_refused(file: GgufFile):
+def test_a_tensor_of_another_type_or_none_is_refused(file: GgufFile):
     with pytest.raises(Unavailable, match="Q4_1"):
         file.groups("token_embd.weight")
+    for read in (file.tensor, file.groups, file.bytes_of):
+        with pytest.raises(Unavailable, match=r"no tensor 'blk\.99\.attn_q\.weight'"):
+            read("blk.99.attn_q.weight")
 
 
 def test_a_sentence_is_likelier_than_its_words_shuffled(real: Loaded):
@@ -85,6 +88,16 @@ def test_derived_files_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert torch.equal(log_probabilities(first, tokens), log_probabilities(again, tokens))
     assert log_probabilities(again, tokens).mean() > -4
     shutil.rmtree(tmp_path / "derived")
+
+
+def test_a_cache_that_cannot_be_written_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / MODEL).symlink_to(model_dir(MODEL))
+    (tmp_path / "derived").write_text("a file where a folder should be")
+    monkeypatch.setenv("OFFHOOK_CACHE", str(tmp_path))
+    with pytest.raises(Unavailable, match="cannot write"):
+        load(MODEL, "int4")
 
 
 def test_a_file_that_is_no_gguf_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -68,6 +68,11 @@ def test_a_template_that_refuses_is_the_peers_error():
         tokenizer.encode_chat([{"role": "user", "content": "x"}])
 
 
+def test_a_template_that_is_none_is_refused():
+    with pytest.raises(Unavailable, match="chat template"):
+        build_tokenizer(replace(tiny.vocabulary(), chat_template="{% for %}"))
+
+
 def test_a_template_cannot_reach_out():
     template = "{{ messages.__class__.__mro__[1].__subclasses__() }}"
     tokenizer = build_tokenizer(replace(tiny.vocabulary(), chat_template=template))
