@@ -46,6 +46,15 @@ def test_a_failed_answer_is_apologised_for_and_listening_follows():
     assert turn.state is State.LISTENING
 
 
+def test_an_answer_that_breaks_off_is_apologised_for_within_the_same_turn():
+    turn = Turn()
+
+    actions = walk(turn, [Event.SPEECH, Event.END_OF_TURN, Event.AUDIO, Event.FAILED, Event.SAID])
+
+    assert actions[-2:] == [Action.APOLOGISE, Action.CLOSE]
+    assert turn.number == 1
+
+
 def test_an_impossible_pair_is_a_bug():
     with pytest.raises(AssertionError, match="SAID"):
         Turn().step(Event.SAID)

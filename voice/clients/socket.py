@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT_S = 3.0
 SEND_TIMEOUT_S = 1.0  # a service that does not read for this long has stalled: the turn is lost anyway
 FIRST_BACKOFF_S = 0.1
-MAX_BACKOFF_S = 1.0  # a service that is back is noticed within this; asking a closed port costs nothing
+MAX_BACKOFF_S = 0.5  # a service that is back is noticed within this; asking a closed port costs nothing
 _GONE = (ConnectionClosed, InvalidHandshake, OSError, TimeoutError)
 _PASSING = (Unavailable.code, Overloaded.code)  # it drains, or is full
 
@@ -51,14 +51,13 @@ class Link(Generic[In]):
         self._on_message = on_message
         self._on_lost = on_lost
         self._connection: ClientConnection | None = None
-        self._is_ready = False
         self._refusal: PeerError | None = None
         self._problem = "no answer"  # why it is not ready, in the service's words if it had any
         self._answered = asyncio.Event()  # ready or refused
+        self._backoff_s = FIRST_BACKOFF_S
 
     async def run(self) -> None:
         """Until cancelled."""
-        backoff_s = FIRST_BACKOFF_S
         while True:
             try:
                 async with connect(
@@ -74,7 +73,6 @@ class Link(Generic[In]):
                     with contextlib.suppress(ConnectionClosed):  # closed at once: why is told by what comes from it
                         await connection.send(encode(self._hello))
                     async for data in connection:
-                        backoff_s = FIRST_BACKOFF_S
                         await self._on_message(decode(data, self._kinds) if isinstance(data, str) else data)
             except _GONE as error:
                 if self._connection is None:
@@ -85,14 +83,15 @@ class Link(Generic[In]):
             except PeerError as error:
                 logger.warning("x %s sent what we do not understand: %s", self._url, error)
             self._connection = None
-            self._is_ready = False
+            self._answered.clear()
             self._on_lost()
-            await asyncio.sleep(backoff_s)
-            backoff_s = min(MAX_BACKOFF_S, 2 * backoff_s)
+            await asyncio.sleep(self._backoff_s)
+            self._backoff_s = min(MAX_BACKOFF_S, 2 * self._backoff_s)
 
     def ready(self) -> None:
         """Called by the owner on the service's `ready`: from now on `send` sends."""
-        self._is_ready, self._refusal = True, None
+        self._refusal = None
+        self._backoff_s = FIRST_BACKOFF_S
         self._answered.set()
 
     def refuse(self, code: str, message: str) -> None:
@@ -115,15 +114,22 @@ class Link(Generic[In]):
         """
         try:
             async with asyncio.timeout(until_s - time.monotonic()):
-                await self._answered.wait()
+                if self._refusal is None:
+                    await self._answered.wait()
         except TimeoutError:
             raise Unavailable(f"{self._url}: {self._problem}") from None
         if self._refusal is not None:
             raise self._refusal
 
+    async def wait_back(self, timeout_s: float) -> None:
+        """A connection that was just lost may be back at once. Whether it is, `send` tells."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._answered.wait()
+
     async def send(self, message: Message | bytes) -> None:
         """Raises: Unavailable while there is no connection, or when it stalls."""
-        if self._connection is None or not self._is_ready:
+        if self._connection is None or not self._answered.is_set():
             raise Unavailable(f"{self._url} is not connected")
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):

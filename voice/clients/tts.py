@@ -11,6 +11,8 @@ from wire import speak
 from wire.messages import PROTOCOL_VERSION
 from wire.pcm import Pcm16, unpack_utterance
 
+RECONNECT_S = 0.4  # twice what a voice that is alive needs to take a lost connection up again
+
 
 @dataclass(frozen=True)
 class Audio:
@@ -49,6 +51,7 @@ class TtsClient:
 
     async def say(self, utterance: int, text: str, deadline_s: float | None = None) -> None:
         """Hand over one unit of text and have it spoken now. Raises: Unavailable."""
+        await self.link.wait_back(RECONNECT_S)
         deadline_ms = None if deadline_s is None else max(1, round(1000 * deadline_s))
         await self.link.send(speak.Text(utterance, text, deadline_ms))
         await self.link.send(speak.Flush(utterance))
