@@ -62,10 +62,10 @@ def _money(match: re.Match[str], _: Words) -> list[str]:
         return [*minus, *numbers.decimal(amount), many]
     words = [*minus]
     hundredths = int(fraction or 0)
-    if int(whole) or not hundredths:
-        words += [*numbers.cardinal(whole), one if int(whole) == 1 else many]
+    if int(whole or 0) or not hundredths:
+        words += [*numbers.cardinal(whole), one if int(whole or 0) == 1 else many]
     if hundredths and cent and cents:
-        words += ["and"] if int(whole) else []
+        words += ["and"] if int(whole or 0) else []
         words += [*numbers.below_hundred(hundredths), cent if hundredths == 1 else cents]
     return words
 
@@ -125,9 +125,19 @@ def _fraction(match: re.Match[str], _: Words) -> list[str]:
     if 0 < upper < lower and lower in DENOMINATORS:
         one, many = DENOMINATORS[lower]
         return [*numbers.cardinal(match["upper"]), one if upper == 1 else many]
-    if match[0] == "24/7":
-        return ["twenty", "four", "seven"]
+    if upper == lower or match[0] == "24/7":  # fifty fifty
+        return [*numbers.cardinal(match["upper"]), *numbers.cardinal(match["lower"])]
     return [*numbers.plain(match["upper"]), "slash", *numbers.plain(match["lower"])]
+
+
+def _mixed(match: re.Match[str], _: Words) -> list[str] | None:
+    """2 1/2"""
+    upper, lower = int(match["upper"]), int(match["lower"])
+    if not 0 < upper < lower or lower not in DENOMINATORS:
+        return None
+    one, many = DENOMINATORS[lower]
+    part = ["a", one] if upper == 1 else [*numbers.cardinal(match["upper"]), many]
+    return [*numbers.plain(match["whole"]), "and", *part]
 
 
 def _range(match: re.Match[str], _: Words) -> list[str]:
@@ -156,11 +166,11 @@ def _pattern(text: str) -> re.Pattern[str]:
 Rule = Callable[[re.Match[str], Words], "list[str] | None"]
 
 # A blank in these patterns is only for the eye; \s is a blank that counts.
-_HALF = r"(?P<half>[ap])\.?m (?:\.(?=\s*[a-z0-9,;:)]))? (?!\w)"
+_HALF = r"(?P<half>[ap])\.?m (?:\.(?=\s*(?-i:[a-z0-9,;:)–—-])))? (?!\w)"
 RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (
         re.compile(
-            rf"(?P<minus>(?<![\w)])[-−])?(?P<currency>[$€£¥₩₹])\s?(?P<amount>{_AMOUNT})"
+            rf"(?P<minus>(?<![\w)])[-−])?(?P<currency>[$€£¥₩₹])\s?(?P<amount>{_AMOUNT}|\.[0-9]{{1,2}})"
             r"(?:(?P<letter>k|m|bn|b|t|K|M|B|T)(?!\w)|\s(?P<magnitude>thousand|million|billion|trillion)(?!\w))?"
         ),
         _money,
@@ -188,6 +198,7 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (_pattern(r"(?<![\w.-])[0-9]{3}-[0-9]{4}(?![\w-])|\+[0-9]{1,4}(?:[-\s]?[0-9]{2,5}){2,5}(?!\w)"), _telephone),
     (_pattern(r"(?P<number>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:st|nd|rd|th)(?!\w)"), _ordinal),
     (_pattern(r"(?P<year>[0-9]{4}|[0-9][0-9])['’]?s(?!\w)"), _decade),
+    (_pattern(r"(?<![\w/.,])(?P<whole>[0-9]{1,4})\s(?P<upper>[0-9])/(?P<lower>[0-9]{1,2})(?![\w/])"), _mixed),
     (_pattern(r"(?<![\w/])(?P<upper>[0-9]{1,4})/(?P<lower>[0-9]{1,4})(?![\w/])"), _fraction),
     (_pattern(r"(?<![\w-])(?P<from>[0-9]{1,9})\s?[-–—]\s?(?P<to>[0-9]{1,9})(?![\w-]|\.[0-9])"), _range),
     (_pattern(r"[0-9]{1,6}(?:\.[0-9]{1,6}){2,6}(?!\w)"), _version),

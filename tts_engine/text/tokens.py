@@ -183,14 +183,20 @@ _ADDRESS_PATTERNS = (
     r"(?:https?://|www\.)[^\s<>()\[\]\"]*[A-Za-z0-9/_-]",
     rf"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.{_TOP_DOMAIN}(?![\w-])(?:/[A-Za-z0-9/_.#?=&%-]*[A-Za-z0-9/_-])?",
 )
+# Between amounts, percentages, hours: what stands on either side tells it from a minus and from an order number.
+_RANGE_DASH = (
+    r"(?:(?<=[0-9])\s?[-–—]\s?(?=[$€£¥₩₹][0-9])"
+    r"|(?:(?<=[0-9][%°])|(?<=[0-9][ap]m)|(?<=[0-9]\s[ap]m)|(?<=[ap]\.m\.))\s?[-–—]\s?(?=[0-9])"
+    r"|(?<=:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:[0-5][0-9]))"
+)
 _TITLED = "|".join(("mr", "mrs", "ms", "dr", "vs", "etc"))
 
 _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     *((re.compile(pattern, re.IGNORECASE), _address) for pattern in _ADDRESS_PATTERNS),
     (re.compile(r"(?:e\.g|i\.e|a\.k\.a|ph\.d)\.?(?!\w)", re.IGNORECASE), _dotted),
     (re.compile(rf"(?<!\w)(?:[A-Za-z]\.)+[A-Za-z](?!\w)(?:{_GOES_ON.pattern})?"), _dotted),
+    (re.compile(_RANGE_DASH, re.IGNORECASE), _to),
     *numeric.RULES,
-    (re.compile(r"(?<=[0-9])\s?[-–—]\s?(?=[$€£¥₩₹][0-9])"), _to),
     (re.compile(r"[0-9]{1,2}(?!\w)"), _day),
     (numeric.CODE, numeric.code),
     (numeric.PLAIN, numeric.number),

@@ -54,6 +54,13 @@ TABLE = """
 3/4|three quarters
 ½ cup|one half cup
 24/7|twenty four seven
+50/50|fifty fifty
+7/9|seven slash nine
+2 1/2 hours|two and a half hours
+1 3/4 cups|one and three quarters cups
+10%-20%|ten percent to twenty percent
+20°-25°|twenty degrees to twenty five degrees
+-20%|minus twenty percent
 10-15|ten to fifteen
 2019-2020|twenty nineteen to twenty twenty
 50%|fifty percent
@@ -61,6 +68,8 @@ TABLE = """
 $1|one dollar
 $3.50|three dollars and fifty cents
 $0.99|ninety nine cents
+$.50|fifty cents
+$.00|zero dollars
 $1,234.56|one thousand two hundred thirty four dollars and fifty six cents
 $1.5M|one point five million dollars
 $2 billion|two billion dollars
@@ -74,8 +83,13 @@ $10-$20|ten dollars to twenty dollars
 3:00|three o'clock
 15:45|fifteen forty five
 3:30 p.m. today|three thirty P M today
+At 3 p.m. We close|At three P M . We close
 10 AM|ten A M
 9am to 5pm|nine A M to five P M
+9am-5pm|nine A M to five P M
+9 a.m.–5 p.m. daily|nine A M to five P M daily
+9:00-17:00|nine o'clock to seventeen hundred
+spam-5|spam five
 2024-03-05|march fifth , twenty twenty four
 12/25/2023|december twenty fifth , twenty twenty three
 March 5|March fifth
