@@ -115,7 +115,7 @@ def read(path: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{path}:{line}: not YAML: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: the 13th month, a number of 5000 digits
         raise ConfigError(f"{path}: not YAML: {error}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: expected a mapping at the top")

@@ -33,6 +33,8 @@ def test_a_section_is_parsed(tmp_path: Path):
         ("a:\n  edge: {port: 99999}\n", ":2: a.edge: port must be 0 to 65535"),
         ("a: {}\na: {}\n", ":2: not YAML: 'a' is given twice"),
         ("a: [\n", "not YAML"),
+        ("a: {edge: {port: 2026-13-45}}\n", "not YAML: month must be in 1..12"),
+        ("a: {edge: {port: 1" + "0" * 5000 + "}}\n", "not YAML"),
         ("- 1\n", ": expected a mapping at the top"),
         ("b: {}\n", ": no section 'a'"),
     ],
