@@ -1,9 +1,11 @@
 """Recognition on one CPU core, beside the stock 30 s window: `python -m bench.stt_cpu`.
 
 Times `Whisper.transcribe` (features, encoder, decoder, guards; no queue, no socket) on the first seconds of recorded
-English speech, both windows by turns in the same run; then word error rate over all English clips, and memory. The
-guards' figures (no-speech probability and mean log-probability of speech and of wordless sounds) are what the
-thresholds of `stt.guards` were read from. Prints tables and writes JSON.
+English speech, both windows by turns in the same run; then word error rate over all English clips, and memory. One
+second takes longer than two: it ends inside a word of a row of numbers, where the decoder goes on counting until its
+budget of tokens is spent (22; two seconds need 8). A partial may end so, a final follows a pause. The guards' figures
+(no-speech probability and mean log-probability of speech and of wordless sounds) are what the thresholds of
+`stt.guards` were read from. Prints tables and writes JSON.
 """
 
 from __future__ import annotations
