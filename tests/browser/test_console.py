@@ -170,7 +170,7 @@ async def give_key(page: Page, key: str) -> None:
     await page.click("#key")
     await page.send("Input.insertText", text=key)
     await page.press("Enter")
-    await page.until("document.getElementById('key-form').hidden")
+    await page.until("document.getElementById('key').value === ''")
 
 
 async def test_the_headset_choice_turns_the_cleaning_off_and_is_remembered(inside: Loopback, phone: Phone):

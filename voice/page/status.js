@@ -14,6 +14,7 @@ export class Status {
   #list;
   #onKeyWanted;
   #timer = null;
+  #round = 0;
   #known = [];
 
   constructor(list, onKeyWanted) {
@@ -24,21 +25,24 @@ export class Status {
 
   async refresh() {
     clearTimeout(this.#timer);
-    this.#show(await this.#ask());
-    clearTimeout(this.#timer); // of a refresh that began meanwhile
-    const isWell = this.#known.every(({ status }) => status === "ready" || status === "draining");
+    const round = (this.#round += 1);
+    const answer = await this.#ask();
+    if (round !== this.#round) return; // a later question, perhaps with another key, is under way
+    if (answer.wantsKey) this.#onKeyWanted();
+    this.#show(answer.processes);
+    const isWell = answer.processes.every(({ status }) => status === "ready" || status === "draining");
     if (!document.hidden) this.#timer = setTimeout(() => this.refresh(), isWell ? CALM_MS : ALERT_MS);
   }
 
   async #ask() {
     try {
       const response = await ask(PATH, { timeoutMs: TIMEOUT_MS });
-      if (response.ok) return (await response.json()).processes;
-      if (response.status === 401) this.#onKeyWanted();
-      const detail = response.status === 401 ? "wants its API key" : `answers ${response.status}`;
-      return this.#others({ name: "voice", status: response.status === 401 ? UNKNOWN : "failed", detail });
+      if (response.ok) return await response.json();
+      const wantsKey = response.status === 401;
+      const detail = wantsKey ? "wants its API key" : `answers ${response.status}`;
+      return { wantsKey, processes: this.#others({ name: "voice", status: wantsKey ? UNKNOWN : "failed", detail }) };
     } catch {
-      return this.#others({ name: "voice", status: "down", detail: "does not answer" });
+      return { processes: this.#others({ name: "voice", status: "down", detail: "does not answer" }) };
     }
   }
 
