@@ -8,6 +8,7 @@ the hash of (its parent's hash, its own tokens); two conversations with the same
 
 A sequence's last block is mostly partial. It is published too when the sequence ends, but never shared: whoever
 continues it, or diverges inside it, finds it by `longest_start` and takes it over, or copies it while others use it.
+Who diverges inside a block, partial or full, first moves what it holds elsewhere: another conversation may come back.
 
 Blocks of one sequence get neighbouring numbers where that is free of charge: attention reads a run without gathering.
 """
@@ -15,6 +16,7 @@ Blocks of one sequence get neighbouring numbers where that is free of charge: at
 from __future__ import annotations
 
 import hashlib
+import itertools
 from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
@@ -107,6 +109,26 @@ class BlockPool:
             self._free.pop(block, None)
             self._references[block] += 1
 
+    def move(self, block: int, num_continued: int) -> int | None:
+        """The block that is known in place of `block` from now on: copy it there, then take `block` over.
+
+        None when there is nothing to move: somebody uses it, all its tokens are continued (`num_continued`), or it is
+        the next to be evicted anyway.
+        """
+        published = self._published[block]
+        if self._references[block] or num_continued == len(published.tokens):
+            return None
+        # Of the blocks that hold nothing the last: the first ones will continue the run that `block` is part of.
+        empty = list(itertools.takewhile(lambda each: each not in self._published, self._free))
+        target = empty[-1] if empty else next(iter(self._free))
+        if target == block:
+            return None
+        self._unpublish(target)
+        self._unpublish(block)
+        self._make_known(target, published)
+        self._free.move_to_end(target)
+        return target
+
     def take_over(self, block: int) -> bool:
         """Make a block that nobody uses one sequence's own, to write on in; False when somebody uses it."""
         if self._references[block]:
@@ -136,13 +158,10 @@ class BlockPool:
         full = block_hash(parent, tokens) if len(tokens) == BLOCK_TOKENS else None
         if full in self._by_hash:
             return
-        siblings = self._children.setdefault(parent, set())
+        siblings = self._children.get(parent, ())
         if full is None and any(_common(self._published[s].tokens, tokens) == len(tokens) for s in siblings):
             return
-        siblings.add(block)
-        self._published[block] = _Published(parent, tuple(tokens), full)
-        if full is not None:
-            self._by_hash[full] = block
+        self._make_known(block, _Published(parent, tuple(tokens), full))
 
     def free(self, blocks: Sequence[int]) -> None:
         """One sequence lets go. Later blocks are evicted before earlier ones: without its parent a block is useless."""
@@ -165,6 +184,12 @@ class BlockPool:
             assert published.hash is None or self._by_hash[published.hash] == block
         assert sum(map(len, self._children.values())) == len(self._published)
         assert len(self._by_hash) == sum(p.hash is not None for p in self._published.values())
+
+    def _make_known(self, block: int, published: _Published) -> None:
+        self._published[block] = published
+        self._children.setdefault(published.parent, set()).add(block)
+        if published.hash is not None:
+            self._by_hash[published.hash] = block
 
     def _unpublish(self, block: int) -> None:
         published = self._published.pop(block, None)

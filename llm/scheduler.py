@@ -130,6 +130,8 @@ class Scheduler:
         if start is None:
             return
         block, common = start
+        if (elsewhere := self.pool.move(block, common)) is not None:
+            self._copy_block(block, elsewhere)
         if not self.pool.take_over(block):
             source, block = block, self.pool.allocate(1)[0]
             self._copy_block(source, block)

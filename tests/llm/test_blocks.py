@@ -75,6 +75,33 @@ def test_blocks_without_content_are_taken_before_any_cached_one():
     assert not set(pool.allocate(2)) & set(cached)
 
 
+def test_what_a_block_holds_is_found_where_it_was_moved():
+    pool = BlockPool(4)
+    prompt = list(range(24))
+    full, partial = written(pool, prompt)
+    parent = chain(ROOT, prompt)[0]
+
+    assert pool.move(partial, 8) is None  # all of it is continued
+    target = pool.move(partial, 3)
+    assert target not in (None, full, partial)
+    assert pool.longest_start(parent, [16, 17, 18, 99]) == (target, 3)
+    moved = pool.move(full, 2)
+    assert pool.match(chain(ROOT, prompt)) == [moved]
+    assert pool.take_over(full)
+    assert pool.take_over(partial)
+    pool.audit([[full, partial]])
+
+
+def test_a_block_in_use_and_one_that_goes_next_are_not_moved():
+    pool = BlockPool(1)
+    blocks = written(pool, list(range(16)))
+    assert pool.move(blocks[0], 3) is None
+
+    pool.share(blocks)
+    assert pool.move(blocks[0], 3) is None
+    assert pool.match(chain(ROOT, list(range(16)))) == blocks
+
+
 def test_a_shared_block_is_not_free_until_all_let_go():
     pool = BlockPool(2)
     blocks = written(pool, list(range(16)))

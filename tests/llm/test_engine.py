@@ -90,6 +90,16 @@ async def test_the_next_turn_finds_the_answer_too(engine: Engine):
     assert following.usage.cached_tokens >= len(PROMPT)
 
 
+async def test_two_conversations_by_turns_each_find_all_they_had(engine: Engine):
+    system = PROMPT[:20]
+    prompts = [(*system, 7, *range(30, 50)), (*system, 8, *range(60, 80))]
+    for turn in range(3):
+        for i, prompt in enumerate(prompts):
+            _, finished = await answer(engine, request(prompt, 1))
+            assert finished.usage.cached_tokens >= (len(prompt) - 11 if turn else i * len(system))
+            prompts[i] = (*prompt, *range(90 + turn, 100 + turn))
+
+
 async def test_a_seed_repeats_an_answer_and_another_seed_does_not(engine: Engine):
     hot = [
         (await answer(engine, request(max_tokens=30, sampling=Sampling(temperature=2, seed=seed))))[0]

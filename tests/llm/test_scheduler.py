@@ -199,6 +199,30 @@ def test_conversations_share_the_blocks_of_their_system_prompt():
     assert second.num_cached == 32
 
 
+@pytest.mark.parametrize("branch", [20, 35, 44], ids=["in a full block", "in the partial one", "at its last token"])
+def test_a_conversation_that_branches_off_leaves_the_other_what_it_had(branch: int):
+    scheduler = scheduler_of()
+    prefilled(scheduler, range(45))
+    other = added(scheduler, [*range(branch), *[99] * 20])
+    step(scheduler)
+    scheduler.end(other)
+    again = added(scheduler, range(45))
+    step(scheduler)
+
+    assert other.num_cached == branch
+    assert again.num_cached == 44
+
+
+def test_what_branches_off_lies_side_by_side_with_what_it_shares():
+    scheduler = scheduler_of()
+    prefilled(scheduler, range(24))
+    other = added(scheduler, [*range(20), *[99] * 20])
+    step(scheduler)
+
+    assert other.num_cached == 20
+    assert other.blocks == list(range(other.blocks[0], other.blocks[0] + len(other.blocks)))
+
+
 def test_blocks_of_one_sequence_lie_side_by_side_when_it_is_alone():
     scheduler = scheduler_of()
     prefilled(scheduler, range(45))
