@@ -68,10 +68,13 @@ class Socket(Generic[In]):
         return first
 
     async def receive(self) -> In | bytes:
-        """The next message; binary ones as they are.
+        """The next message; binary ones as they are. Others have their turn before it, however many are there already.
 
         Raises: Disconnected; PeerError for a message that is not of our protocol.
         """
+        await asyncio.sleep(
+            0
+        )  # a message that has arrived is handed over without waiting, and so are thousands of them
         try:
             event = await self._websocket.receive()
         except WebSocketDisconnect as gone:

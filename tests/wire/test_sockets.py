@@ -87,6 +87,42 @@ async def test_a_failure_is_told_before_the_close(text: str, expected: tuple[str
         assert await outcome(client) == expected
 
 
+async def test_a_peer_that_sends_very_much_leaves_others_their_turn():
+    lifecycle, edge = Lifecycle("test"), EdgeConfig(port=0)
+    app = create_app(lifecycle, edge)
+    others_turns, at_message = 0, []
+    all_here = asyncio.Event()
+
+    @app.websocket("/ws")
+    async def read(websocket: WebSocket) -> None:
+        peer = Socket(websocket, listen.CLIENT_MESSAGES, listen.Error)
+        await peer.accept()
+        with contextlib.suppress(Disconnected):
+            while True:
+                await peer.receive()
+                at_message.append(others_turns)
+                if len(at_message) == 500:
+                    all_here.set()
+
+    async def other() -> None:
+        nonlocal others_turns
+        while True:
+            others_turns += 1
+            await asyncio.sleep(0)
+
+    async with serving(app, lifecycle, edge) as base:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(base + "/ws"))
+        writer.write(UPGRADE)
+        await reader.readuntil(b"\r\n\r\n")
+        running = asyncio.create_task(other())
+        writer.write(500 * frame(b'{"type":"hello","version":1}'))
+        await all_here.wait()
+        running.cancel()
+        writer.transport.abort()
+
+    assert len(set(at_message)) == 500
+
+
 async def test_a_vanished_peer_is_noticed():
     ended: asyncio.Queue[str] = asyncio.Queue()
     async with connected(ended) as client:
