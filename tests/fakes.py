@@ -34,7 +34,8 @@ class FakeStt:
     texts: list[str] = field(default_factory=lambda: ["Hello there."])
     failure: Failure = "none"
     lifecycle: Lifecycle = field(default_factory=lambda: Lifecycle("stt"))
-    peers: list[Socket[listen.ClientMessage]] = field(default_factory=list)
+    peers: list[Socket[listen.ClientMessage]] = field(default_factory=list)  # that are connected
+    num_connections: int = 0
     final_delay_s: float = 0.0
     num_finals: int = 0
     num_samples: int = 0
@@ -46,7 +47,7 @@ class FakeStt:
 
     async def cut(self) -> None:
         """Lose all connections."""
-        for peer in self.peers:
+        for peer in [*self.peers]:
             await peer.close(1011)
 
     async def _listen(self, websocket: WebSocket) -> None:
@@ -55,9 +56,13 @@ class FakeStt:
         try:
             with self.lifecycle.unit():
                 self.peers.append(peer)
+                self.num_connections += 1
                 await self._converse(peer)
         except WireError as error:
             await peer.fail(error)
+        finally:
+            if peer in self.peers:
+                self.peers.remove(peer)
 
     async def _converse(self, peer: Socket[listen.ClientMessage]) -> None:
         revision, received = 0, 0

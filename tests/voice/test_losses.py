@@ -151,7 +151,7 @@ async def test_recognition_that_is_back_before_the_turn_ends_hears_all_of_it(sta
         turn = await caller.until(calls.Turn)
 
     assert turn.outcome == "answered"
-    assert len(stage.stt.peers) == 2
+    assert stage.stt.num_connections == 2
     spoken = hello().size - 0.3 * RATE_HZ  # the pause before it
     assert stage.stt.num_samples >= spoken  # of the second connection
 

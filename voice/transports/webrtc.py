@@ -78,6 +78,7 @@ class WebRtcTransport:
         self._inbox: asyncio.Queue[Pcm16 | calls.Played] = asyncio.Queue(round(INBOX_S / FRAME_S))
         self._end: Exception | calls.Hangup | None = None
         self._changed = asyncio.Event()  # connected, or over
+        self._opened = asyncio.Event()  # the data channel
 
     async def answer(self, offer: str) -> str:
         """Take the caller's SDP offer, return our SDP answer with all candidates in it.
@@ -175,13 +176,10 @@ class WebRtcTransport:
 
     async def close(self) -> None:
         """Idempotent; what was posted leaves first where somebody takes it."""
-        channel = self._channel
-        if channel is not None and channel.readyState == "open" and channel.bufferedAmount:
-            flushed = asyncio.Event()
-            channel.on("bufferedamountlow", flushed.set)
+        if self._peer.connectionState == "connected":
             try:
                 async with asyncio.timeout(FLUSH_S):
-                    await flushed.wait()
+                    await self._flush()
             except TimeoutError:
                 logger.debug("x the caller did not take the last messages")
         try:
@@ -189,6 +187,15 @@ class WebRtcTransport:
                 await self._peer.close()
         except TimeoutError:
             logger.warning("a connection did not close within %.0f s", CLOSE_S)
+
+    async def _flush(self) -> None:
+        if self._unsent:  # a call that fails at once fails before the data channel is open
+            await self._opened.wait()
+        channel = self._channel
+        if channel is not None and channel.readyState == "open" and channel.bufferedAmount:
+            flushed = asyncio.Event()
+            channel.on("bufferedamountlow", flushed.set)
+            await flushed.wait()
 
     def _answer_one_audio(self) -> None:
         """Our voice on the first audio that goes both ways; everything else that is offered stays off."""
@@ -257,6 +264,8 @@ class WebRtcTransport:
     def _send_unsent(self) -> None:
         while self._channel is not None and self._channel.readyState == "open" and self._unsent:
             self._post(self._unsent.popleft())
+        if self._channel is not None and self._channel.readyState == "open":
+            self._opened.set()
 
     def _raise_end(self) -> None:
         if isinstance(self._end, calls.Hangup):
