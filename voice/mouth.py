@@ -231,7 +231,10 @@ class Mouth:
         ]
         self._playout.add_words(spoken)
         current.num_spoken_chars = max(word.end_char for word in spoken)
-        words = tuple(calls.Word(w.text, w.start_sample, w.end_sample) for w in spoken)
+        words = tuple(
+            calls.Word(_as_written(current.text, w.start_char, w.end_char), s.start_sample, s.end_sample)
+            for w, s in zip(event.words, spoken, strict=True)
+        )
         self._post(calls.Words(current.turn, words), None)
 
     def _send(self, pcm: Pcm16) -> None:
@@ -274,3 +277,15 @@ class Mouth:
         released, self._current = self._current, None
         self._free.set()
         return released
+
+
+def _as_written(text: str, start: int, end: int) -> str:
+    """A word with the punctuation around it, which voices leave out of their words."""
+    before = start
+    while before and not (text[before - 1].isalnum() or text[before - 1].isspace()):
+        before -= 1
+    if before and not text[before - 1].isspace():  # the second half of well-known: the hyphen is the first's
+        before = start
+    while end < len(text) and not (text[end].isalnum() or text[end].isspace()):
+        end += 1
+    return text[before:end]
