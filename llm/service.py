@@ -6,7 +6,6 @@ A stream starts with its first token, so that what fails before (no room, no tim
 from __future__ import annotations
 
 import json
-import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -26,8 +25,6 @@ from wire import sse
 from wire.errors import PeerError, WireError
 from wire.service import Lifecycle, create_app, error_body, read_json
 from wire.streaming import Outgoing, Streamed
-
-logger = logging.getLogger(__name__)
 
 _SSE_HEADERS = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 B = TypeVar("B", bound=Body)

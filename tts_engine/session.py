@@ -8,7 +8,6 @@ is over is known without remembering all.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -22,8 +21,6 @@ from wire.errors import Overloaded, PeerError, WireError
 from wire.messages import PROTOCOL_VERSION
 from wire.pcm import pack_utterance
 from wire.sockets import Disconnected, Socket
-
-logger = logging.getLogger(__name__)
 
 MAX_UTTERANCE_CHARACTERS = 200_000  # three hours of speech; what is not spoken yet waits here
 MAX_ID = 2**32 - 1  # wire.pcm.pack_utterance has four bytes for it

@@ -15,7 +15,6 @@ DEADLINE_HEADER = "x-offhook-deadline-ms"
 CALL_HEADER = "x-offhook-call"
 TURN_HEADER = "x-offhook-turn"
 REVISION_HEADER = "x-offhook-revision"
-OURS = (DEADLINE_HEADER, CALL_HEADER, TURN_HEADER, REVISION_HEADER)
 
 
 @dataclass(frozen=True)

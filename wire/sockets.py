@@ -96,10 +96,8 @@ class Socket(Generic[In]):
                     await self._websocket.send_text(data)
         except TimeoutError:
             raise Disconnected("the peer stopped reading") from None
-        except (
-            WebSocketDisconnect,
-            RuntimeError,
-        ) as error:  # RuntimeError: send after close, starlette's only word
+        except (WebSocketDisconnect, RuntimeError) as error:
+            # RuntimeError is Starlette's only word for sending after the close.
             raise Disconnected(str(error)) from None
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
