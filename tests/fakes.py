@@ -161,6 +161,7 @@ class FakeLlm:
     token_s: float = 0.005
     first_token_s: float = 0.0
     prompts: list[list[dict[str, str]]] = field(default_factory=list)
+    bodies: list[dict[str, object]] = field(default_factory=list)  # of the same requests
     num_prefills: int = 0
     num_aborted: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -177,6 +178,7 @@ class FakeLlm:
             self.num_prefills += 1
             return StreamingResponse(self._events([]), media_type="text/event-stream")
         self.prompts.append(body["messages"])
+        self.bodies.append(body)
         self.asked.set()
         if self.failure == "error" and not self.fail_half_way:
             return JSONResponse({"error": {"message": "out of order"}}, status_code=503)

@@ -46,12 +46,15 @@ class AgentConfig:
     max_history_turns: int = 12  # older turns leave the prompt
     max_reply_tokens: int = 80
     temperature: float = 0.0
+    repetition_penalty: float = 1.0  # of tokens that stand in prompt or answer; 1 is none
 
     def __post_init__(self) -> None:
         if self.max_history_turns < 1 or self.max_reply_tokens < 1:
             raise ValueError("max_history_turns and max_reply_tokens must be at least 1")
         if not 0 <= self.temperature <= 2:
             raise ValueError("temperature must be 0 to 2")
+        if not 1 <= self.repetition_penalty <= 2:
+            raise ValueError("repetition_penalty must be 1 to 2")
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def load(config: VoiceConfig, lifecycle: Lifecycle) -> Shared:
             temperature=config.agent.temperature,
             max_tokens=config.agent.max_reply_tokens,
             prefill_tokens=config.prefill_tokens,
+            repetition_penalty=config.agent.repetition_penalty,
         ),
         service_key=key,
         is_draining=lambda: lifecycle.draining,

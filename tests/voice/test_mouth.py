@@ -17,7 +17,7 @@ def as_written(text: str) -> list[str]:
     ("text", "words"),
     [
         ("Hello, you there!", ["Hello,", "you", "there!"]),
-        ('He said: "Don\'t (ever)."', ["He", "said:", '"Don\'t', '(ever)."']),
+        ('He said: "Don\'t (ever)."', ["He", "said:", "\"Don't", '(ever)."']),
         ("a well-known plan", ["a", "well-", "known", "plan"]),
         ("At 3:30 it costs $5 - or so...", ["At", "3:", "30", "it", "costs", "$5", "or", "so..."]),
         ("", []),

@@ -25,12 +25,22 @@ class LlmClient:
     """One for all calls: it owns the connection pool. Closing an iterator early aborts the request upstream."""
 
     def __init__(
-        self, url: str, model: str, *, key: str | None, temperature: float, max_tokens: int, prefill_tokens: int
+        self,
+        url: str,
+        model: str,
+        *,
+        key: str | None,
+        temperature: float,
+        max_tokens: int,
+        prefill_tokens: int,
+        repetition_penalty: float = 1.0,
     ) -> None:
         self._url = f"{url}/v1/chat/completions"
         self._model = model
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
+        if repetition_penalty != 1:  # vLLM and the embedded engine have it, OpenAI's API does not
+            self._sampling["repetition_penalty"] = repetition_penalty
         self._prefill_tokens = prefill_tokens
         self._session: aiohttp.ClientSession | None = None
 
