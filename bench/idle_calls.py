@@ -19,9 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from deploy.lines import Line, LineClosed, websocket_line
 from deploy.ports import owner_of
-from deploy.rtc_line import rtc_line
+from load.lines.boundary import Line, LineClosed
+from load.lines.webrtc import rtc_line
+from load.lines.websocket import websocket_line
 from wire import calls
 
 MESSAGE_S = 0.02

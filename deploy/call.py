@@ -19,10 +19,11 @@ from typing import TypeVar
 import numpy as np
 
 from deploy.errors import CallError
-from deploy.lines import CONNECT_TIMEOUT_S, Line, LineClosed, websocket_line
 from deploy.player import Player
 from deploy.recording import Placed, Speech
-from deploy.rtc_line import rtc_line
+from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NoCall
+from load.lines.webrtc import rtc_line
+from load.lines.websocket import websocket_line
 from voice.media.level import first_audible
 from wire import calls
 from wire.errors import PeerError
@@ -90,9 +91,12 @@ async def call(
     Raises: CallError; CallBroken once the call had begun.
     """
     open_line = rtc_line if url.startswith("http") else websocket_line
-    async with open_line(url, hello, key) as line:
-        spoken = [Spoken(speech) for speech in speeches]
-        return await _Conversation(line, hello, spoken, barge_in_s, patience_s).run()
+    try:
+        async with open_line(url, hello, key) as line:
+            spoken = [Spoken(speech) for speech in speeches]
+            return await _Conversation(line, hello, spoken, barge_in_s, patience_s).run()
+    except NoCall as error:
+        raise CallError(str(error), error.hint) from None
 
 
 class _Conversation:

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import numpy as np
 
-from deploy.lines import Line, LineClosed
-from deploy.rtc_line import rtc_line
+from load.lines.boundary import Line, LineClosed
+from load.lines.webrtc import rtc_line
 from tests.caller import MESSAGE_S, Caller
 from wire import calls
 

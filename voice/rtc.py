@@ -24,23 +24,21 @@ from voice import metrics
 from voice.admission import Seats
 from voice.config import WebRtcConfig
 from voice.transports.boundary import Transport
-from voice.transports.ice import addresses_for, use_addresses
 from voice.transports.webrtc import WebRtcTransport
 from wire import calls
 from wire.config import read_secret
 from wire.errors import Overloaded, PeerError, WireError
+from wire.ice import addresses_for, use_addresses
 from wire.messages import PROTOCOL_VERSION
+from wire.rtc import FRAGMENT, PATH, SDP
 from wire.service import Lifecycle, read_body
 from wire.sockets import Disconnected
 from wire.strict import Invalid, parse
 
 logger = logging.getLogger(__name__)
 
-PATH = "/v1/calls/rtc"
 CONNECT_TIMEOUT_S = 10.0
 MAX_SDP_BYTES = 65_536
-SDP = "application/sdp"
-FRAGMENT = "application/trickle-ice-sdpfrag"
 
 Serve = Callable[[Transport, calls.Hello], Awaitable[object]]
 

@@ -6,7 +6,7 @@ import socket
 
 from deploy.doctor.callers import Reach
 from voice.config import VoiceConfig
-from voice.transports.ice import addresses_for
+from wire.ice import addresses_for
 
 # RFC 5737, a network for documentation. Connecting a UDP socket sends nothing; it chooses the source address.
 SOMEWHERE = ("192.0.2.1", 9)

@@ -17,16 +17,16 @@ import pytest
 from aiortc import RTCConfiguration, RTCDataChannel, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
 from aiortc.contrib.media import MediaBlackhole
 
-from deploy.errors import CallError
+from load.lines.boundary import NoCall
 from tests.rtc_caller import rtc_calling
 from tests.speech import clip
 from tests.voice.conftest import Stage
 from voice.rtc import CONNECT_TIMEOUT_S, MAX_SDP_BYTES
-from voice.transports.ice import use_addresses
-from voice.transports.paced_track import PacedTrack
 from voice.transports.webrtc import MAX_EVENT_BYTES, SILENT_S
 from wire import calls
 from wire.config import EdgeConfig
+from wire.ice import use_addresses
+from wire.rtc import PacedTrack
 
 pytestmark = pytest.mark.slow
 QUIET = calls.Hello(1, 48000, 48000, greeting=False)
@@ -105,6 +105,7 @@ async def test_a_call_is_heard_answered_and_hung_up(stage: Stage) -> None:
     assert audio.size / 48000 == pytest.approx(words[-1].end_sample / 48000, abs=0.1)
     spectrum = np.abs(np.fft.rfft(audio * np.hanning(audio.size)))
     assert spectrum.argmax() * 48000 / audio.size == pytest.approx(220, abs=5)  # what the scripted voice sounds like
+    assert np.sqrt(np.mean(audio**2)) == pytest.approx(8000 / np.sqrt(2), rel=0.1)  # and as loud
 
 
 async def test_positions_count_the_agents_samples_and_precede_none_of_its_words(stage: Stage) -> None:
@@ -382,7 +383,7 @@ async def test_a_busy_server_is_told_in_words(stage: Stage) -> None:
     stage.settings["max_calls"] = 1
     async with stage.up() as base, rtc_calling(base, QUIET) as caller:
         await caller.until(calls.Ready)
-        with pytest.raises(CallError, match="lines are busy"):
+        with pytest.raises(NoCall, match="lines are busy"):
             async with rtc_calling(base, QUIET):
                 pass
 
@@ -400,7 +401,7 @@ async def test_the_key_is_asked_for(stage: Stage, tmp_path: Path) -> None:
     path.chmod(0o600)
     stage.edge = EdgeConfig(port=0, api_key_file=path)
     async with stage.up() as base:
-        with pytest.raises(CallError, match="wants an API key"):
+        with pytest.raises(NoCall, match="wants an API key"):
             async with rtc_calling(base, QUIET):
                 pass
         async with rtc_calling(base, QUIET, key="0123456789abcdef") as caller:

@@ -27,18 +27,18 @@ from aiortc import (
     RTCRtpReceiver,
     RTCSessionDescription,
 )
-from aiortc.exceptions import InvalidAccessError, InvalidStateError, OperationError
+from aiortc.exceptions import OperationError
 from aiortc.jitterbuffer import JitterBuffer
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.sdp import SessionDescription, candidate_from_sdp
 
 from voice.media.resample import Resampler
-from voice.transports.ice import admitted_lines
-from voice.transports.paced_track import FRAME_S, PacedTrack
 from wire import calls
 from wire.errors import PeerError, Unavailable
+from wire.ice import admitted_lines
 from wire.messages import decode, encode
 from wire.pcm import Pcm16
+from wire.rtc import BAD_SDP, FRAME_S, PacedTrack
 from wire.sockets import Disconnected
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,6 @@ MAX_BUFFERED_BYTES = 262_144  # messages the caller does not take
 MAX_PARTIAL_BYTES = 524_288  # of a message under way; the answer allows 262,144 (aiortc)
 CLIENT_KINDS: tuple[type[calls.ClientMessage], ...] = calls.CLIENT_MESSAGES
 _WAKE: Pcm16 = np.zeros(0, np.int16)
-BAD_SDP = (ValueError, AssertionError, LookupError, AttributeError, TypeError, InvalidAccessError, InvalidStateError)
 
 
 class WebRtcTransport:

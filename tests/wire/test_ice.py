@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.transports.ice import addresses_for, admits, admitted_lines, use_addresses
+from wire.ice import addresses_for, admits, admitted_lines, use_addresses
 
 LOOPBACK = ("127.0.0.1",)
 HOST = "a=candidate:1 1 udp 2130706431 127.0.0.1 5000 typ host"

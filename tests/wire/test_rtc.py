@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from aiortc.mediastreams import MediaStreamError
 
-from voice.transports.paced_track import FRAME_S, FRAME_SAMPLES, MAX_FRAMES, PacedTrack
+from wire.rtc import FRAME_S, FRAME_SAMPLES, MAX_FRAMES, PacedTrack
 
 
 def ramp(num_samples: int, start: int = 1) -> np.ndarray:
@@ -19,7 +19,9 @@ async def frames(track: PacedTrack, count: int) -> list[np.ndarray]:
     for number in range(count):
         frame = await track.recv()
         assert frame.samples == FRAME_SAMPLES
-        received.append((number, frame.pts, frame.to_ndarray()[0]))
+        left, right = frame.to_ndarray().reshape(-1, 2).T
+        assert np.array_equal(left, right)
+        received.append((number, frame.pts, left))
     assert [pts - received[0][1] for _, pts, _ in received] == [n * FRAME_SAMPLES for n, _, _ in received]
     return [pcm for _, _, pcm in received]
 

@@ -19,16 +19,23 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.rtp import RtpPacket
 from av import AudioFrame
 
-from deploy.errors import CallError
-from deploy.lines import CONNECT_TIMEOUT_S, SERVER_KINDS, Line, LineClosed, Received, is_here, refused, unreachable
-from voice.rtc import PATH, SDP
-from voice.transports.ice import use_addresses
-from voice.transports.paced_track import PacedTrack
-from voice.transports.webrtc import BAD_SDP
+from load.lines.boundary import (
+    CONNECT_TIMEOUT_S,
+    SERVER_KINDS,
+    Line,
+    LineClosed,
+    NoCall,
+    Received,
+    is_here,
+    refused,
+    unreachable,
+)
 from wire import calls
 from wire.errors import PeerError
+from wire.ice import use_addresses
 from wire.messages import decode, encode
 from wire.pcm import Pcm16
+from wire.rtc import BAD_SDP, PATH, SDP, PacedTrack
 
 DEAD_S = 1.0  # the server sends a packet every 20 ms, also while it is silent
 SILENCE_PEAK = 8  # of full scale 32768: Opus gives silence back with a little noise
@@ -116,7 +123,7 @@ class _NoJitterBuffer(JitterBuffer):
 
 @contextlib.asynccontextmanager
 async def rtc_line(url: str, hello: calls.Hello, key: str | None) -> AsyncIterator[Line]:
-    """Both rates of `hello` must be `calls.RTC_HZ`. Raises: CallError."""
+    """Both rates of `hello` must be `calls.RTC_HZ`. Raises: NoCall."""
     assert hello.sample_rate_hz == hello.output_sample_rate_hz == calls.RTC_HZ
     use_addresses(("127.0.0.1",) if is_here(url) else ())
     peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
@@ -129,14 +136,14 @@ async def rtc_line(url: str, hello: calls.Hello, key: str | None) -> AsyncIterat
         try:
             await peer.setRemoteDescription(RTCSessionDescription(answer, "answer"))
         except BAD_SDP as error:
-            raise CallError(f"{url} answered with what is no SDP answer: {error}"[:200]) from None
+            raise NoCall(f"{url} answered with what is no SDP answer: {error}"[:200]) from None
         receiver = peer.getReceivers()[0]
         arrivals = _without_jitter_buffer(receiver)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await line.connected.wait()
         except TimeoutError:
-            raise CallError(f"no media path to {url} within {CONNECT_TIMEOUT_S:.0f} s") from None
+            raise NoCall(f"no media path to {url} within {CONNECT_TIMEOUT_S:.0f} s") from None
         listening = asyncio.create_task(line.listen(receiver.track, arrivals))
         try:
             yield line
@@ -163,9 +170,9 @@ async def _offer(url: str, sdp: str, hello: calls.Hello, key: str | None) -> str
                 raise refused(url, response.status, PATH)
             message = await _error_message(response)
             retry_s = response.headers.get("retry-after")
-            raise CallError(f"the server refused the call: {message}", f"try again in {retry_s} s" if retry_s else "")
+            raise NoCall(f"the server refused the call: {message}", f"try again in {retry_s} s" if retry_s else "")
     except aiohttp.InvalidURL:
-        raise CallError(f"{url} is no address", f"it looks like http://127.0.0.1:8080{PATH}") from None
+        raise NoCall(f"{url} is no address", f"it looks like http://127.0.0.1:8080{PATH}") from None
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         raise unreachable(url, error) from None
 

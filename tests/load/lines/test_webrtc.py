@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from deploy.errors import CallError
-from deploy.lines import Line, LineClosed
-from deploy.rtc_line import rtc_line
+from load.lines.boundary import Line, LineClosed, NoCall
+from load.lines.webrtc import rtc_line
 from tests.voice.conftest import Stage
 from wire import calls
 
@@ -53,14 +52,14 @@ async def test_refusals_are_one_clear_line(
     status: int, body: str, content_type: str, headers: dict[str, str], says: str, hint: str
 ) -> None:
     async with answering(status, body, content_type, headers) as url:
-        with pytest.raises(CallError, match=says) as error:
+        with pytest.raises(NoCall, match=says) as error:
             async with rtc_line(url, HELLO, None):
                 pass
     assert hint in error.value.hint
 
 
 async def test_nobody_at_the_address_is_one_clear_line() -> None:
-    with pytest.raises(CallError, match="no call server") as error:
+    with pytest.raises(NoCall, match="no call server") as error:
         async with rtc_line("http://127.0.0.1:9/v1/calls/rtc", HELLO, None):
             pass
     assert "offhook up" in error.value.hint
@@ -68,7 +67,7 @@ async def test_nobody_at_the_address_is_one_clear_line() -> None:
 
 @pytest.mark.parametrize("url", ["http://", "http:///v1/calls/rtc", "http://127.0.0.1:99999/v1/calls/rtc"])
 async def test_a_broken_address_is_one_clear_line(url: str) -> None:
-    with pytest.raises(CallError):
+    with pytest.raises(NoCall):
         async with rtc_line(url, HELLO, None):
             pass
 

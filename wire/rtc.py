@@ -1,8 +1,9 @@
-"""An audio track that never falls silent: 20 ms of what it is given, and silence while it is given nothing.
+"""What both ends of a WebRTC call share: where it is asked for, what a bad SDP raises, and the track they speak on.
 
-Audio that was given leaves at once, because whoever gives it paces it; silence leaves when it is due. So packets go
-out without a gap, which keeps the receiver's jitter buffer steady and tells it that we are alive, and the first word
-after a silence waits for nothing.
+The track never falls silent: it sends 20 ms of what it is given, and silence while it is given nothing. What is given
+leaves at once, because whoever gives it paces it; silence leaves when it is due. So packets go out without a gap,
+which keeps the receiver's jitter buffer steady and tells it that we are alive, and the first word after a silence
+waits for nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ from collections.abc import Callable
 import av
 import numpy as np
 from aiortc import MediaStreamTrack
+from aiortc.exceptions import InvalidAccessError, InvalidStateError
 from aiortc.mediastreams import MediaStreamError
 
 from wire.calls import RTC_HZ
 from wire.pcm import Pcm16
 
+PATH = "/v1/calls/rtc"
+SDP = "application/sdp"  # RFC 9725, 4.2
+FRAGMENT = "application/trickle-ice-sdpfrag"  # RFC 8840, 4.4
+# What aiortc raises for an SDP that is none, beside its own errors.
+BAD_SDP = (ValueError, AssertionError, LookupError, AttributeError, TypeError, InvalidAccessError, InvalidStateError)
 FRAME_S = 0.02  # RFC 3551, 4.2: default packetization interval
 FRAME_SAMPLES = round(RTC_HZ * FRAME_S)
 MAX_FRAMES = 16  # given and not yet sent; above this the giver waits
@@ -71,7 +78,9 @@ class PacedTrack(MediaStreamTrack):
         if pcm.size:
             self._on_frame(sample)
         self._due_s += FRAME_S
-        frame = av.AudioFrame.from_ndarray(np.pad(pcm, (0, FRAME_SAMPLES - pcm.size))[np.newaxis], "s16", "mono")
+        # Both channels alike: aiortc would make stereo of mono by itself, 3 dB quieter.
+        channels = np.repeat(np.pad(pcm, (0, FRAME_SAMPLES - pcm.size)), 2)
+        frame = av.AudioFrame.from_ndarray(channels[np.newaxis], "s16", "stereo")
         frame.sample_rate, frame.time_base = RTC_HZ, _TIME_BASE
         frame.pts = self._num_sent * FRAME_SAMPLES
         self._num_sent += 1

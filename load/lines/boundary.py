@@ -1,0 +1,72 @@
+"""What a caller needs of a connection to a voice agent, whatever the protocol."""
+
+from __future__ import annotations
+
+import ipaddress
+import urllib.parse
+from typing import Protocol, TypeAlias
+
+from wire import calls
+from wire.pcm import Pcm16
+
+CONNECT_TIMEOUT_S = 10.0
+SERVER_KINDS: tuple[type[calls.ServerMessage], ...] = calls.SERVER_MESSAGES
+
+Received: TypeAlias = tuple[float, Pcm16 | calls.ServerMessage]
+
+
+class NoCall(Exception):
+    """No call could be placed: one line, and a hint what to do about it."""
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
+class LineClosed(Exception):
+    """`code`: the WebSocket's close code, where there was one."""
+
+    def __init__(self, code: int | None, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Line(Protocol):
+    """Audio is int16 mono at the rates of the hello it was opened with.
+
+    `counts_samples`: what is received is all of the agent's audio, so that its samples can be counted.
+    """
+
+    counts_samples: bool
+
+    async def send_audio(self, pcm: Pcm16) -> None:
+        """20 ms, in real time. Raises: LineClosed."""
+
+    async def send(self, message: calls.ClientMessage) -> None:
+        """Raises: LineClosed."""
+
+    async def receive(self) -> Received:
+        """The next of the agent's audio or messages, and when it arrived.
+
+        Raises: LineClosed; wire.errors.PeerError for what is no message of ours.
+        """
+
+
+def refused(url: str, status: int, path: str) -> NoCall:
+    if status == 401:
+        return NoCall(f"{url} wants an API key (HTTP {status})", "give the file that holds it: --key-file")
+    return NoCall(f"{url} takes no calls (HTTP {status})", f"the path of these calls is {path}")
+
+
+def unreachable(url: str, error: BaseException) -> NoCall:
+    problem = getattr(error, "strerror", None) or str(error) or "no answer"
+    return NoCall(f"no call server at {url}: {problem}", "start one: offhook up")
+
+
+def is_here(url: str) -> bool:
+    """A proxy, if the environment names one, cannot reach this machine's loopback for us."""
+    host = urllib.parse.urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
