@@ -1,0 +1,54 @@
+"""Which of the words that were heard belong to the LLM's reply, and not to a filler or canned opener before it. Pure.
+
+The reply's text is the server's word for it, the heard words are our own recognition's, so both hold errors: a heard word
+begins the reply when it starts the first run that matches the head of the reply.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MIN_RUN = 2  # words in a row; a reply of one word may match with one
+HEAD_WORDS = 12  # of the reply: what comes later does not begin it
+
+
+@dataclass(frozen=True)
+class HeardWord:
+    text: str
+    start_s: float
+    end_s: float
+
+
+def plain(text: str) -> list[str]:
+    """Lower case words without punctuation."""
+    kept = "".join(char if char.isalnum() or char in " '" else " " for char in text.lower())
+    return kept.split()
+
+
+def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:
+    """Index of the heard word that begins the reply; None when nothing of it was heard."""
+    head = plain(reply)[:HEAD_WORDS]
+    said = [" ".join(plain(word.text)) for word in heard]
+    if not head or not said:
+        return None
+    matcher = difflib.SequenceMatcher(a=said, b=head, autojunk=False)
+    need = min(MIN_RUN, len(head))
+    for block in matcher.get_matching_blocks():
+        if block.size >= need:
+            return max(0, block.a - block.b)  # words of the head that recognition got wrong stand before the run
+    return None
+
+
+def word_error_rate(reference: str, hypothesis: str) -> float:
+    """Edits by words over the reference's length; 0 for two empty texts, 1 for words out of nothing."""
+    ref, hyp = plain(reference), plain(hypothesis)
+    if not ref:
+        return float(bool(hyp))
+    row = list(range(len(hyp) + 1))
+    for i, word in enumerate(ref, 1):
+        diagonal, row[0] = row[0], i
+        for j, other in enumerate(hyp, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other))
+    return row[-1] / len(ref)
