@@ -64,6 +64,11 @@ class Caller:
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(lambda: len(self._say) <= left)
 
+    async def until_audio(self, seconds: float, timeout_s: float = 20.0) -> None:
+        """So much of the agent's audio has come."""
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(lambda: self.num_samples >= seconds * OUTPUT_HZ)
+
     async def until_quiet(self, timeout_s: float = 20.0) -> None:
         """All that was to be said has been said."""
         async with asyncio.timeout(timeout_s), self._changed:

@@ -9,6 +9,7 @@ Above 400 lines because the actions of one table read best side by side.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine
@@ -145,7 +146,7 @@ class Call:
             Action.INTERRUPT: self._interrupt,
             Action.SAY: lambda: self._say_alone("prompt", self._prompt),
             Action.APOLOGISE: self._apologise,
-            Action.END: self._withdraw,
+            Action.END: self._end,
         }
 
     async def run(self) -> EndReason:
@@ -169,8 +170,8 @@ class Call:
         except* Disconnected as group:
             self._log.info("the caller is gone: %s", group.exceptions[0])
         finally:
-            if self._attempt is not None:
-                self._attempt.cancel()
+            with contextlib.suppress(Disconnected):  # a caller who does not read; log and metrics have it
+                self._report_unfinished()
             metrics.UNDERRUNS.inc(self._playout.num_underruns)
         if refusal is not None:
             await self._outbox.flush(refusal)
@@ -456,6 +457,18 @@ class Call:
         self._report("failed", self._attempt.heard)
         self._withdraw()
         self._say_alone("apology", self._config.agent.apology)
+
+    def _end(self) -> None:
+        self._report_unfinished()
+        self._withdraw()
+
+    def _report_unfinished(self) -> None:
+        """The call ends within a turn: what is known of it is told before the bye."""
+        if self._attempt is not None:
+            is_said = self._attempt.utterance is not None  # else it may be a filler that is heard
+            self._report("interrupted", self._mouth.heard(time.monotonic()) if is_said else "")
+            self._attempt.cancel()
+            self._attempt = None
 
     def _withdraw(self) -> None:
         """Stop whatever the agent is doing; nothing of it will be heard from here on."""

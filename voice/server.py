@@ -86,7 +86,8 @@ def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:
 
     @app.get("/v1/calls")
     async def capacity() -> JSONResponse:
-        """Whether a call would be taken now: 200, or 429 with Retry-After."""
+        """Whether a call would be taken now: 200, 429 with Retry-After, or 503. Raises: Unavailable."""
+        lifecycle.require_ready()
         if seats.num_taken >= config.max_calls:
             busy = Overloaded(f"all {config.max_calls} lines are busy", retry_after_s=seats.retry_after_s())
             return error_response(busy)

@@ -53,13 +53,17 @@ class Lifecycle:
 
         Raises: Unavailable when the process is draining.
         """
-        if self.draining:
-            raise Unavailable(f"{self.service} is draining")
+        self.require_ready()
         self.num_active += 1
         try:
             yield
         finally:
             self.num_active -= 1
+
+    def require_ready(self) -> None:
+        """Raises: Unavailable when the process is draining."""
+        if self.draining:
+            raise Unavailable(f"{self.service} is draining")
 
     @property
     def status(self) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import aiohttp
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from tests.fakes import SECONDS_PER_WORD
 from tests.speech import clip, silence, white_noise
 from tests.voice.conftest import Stage
 from wire import calls
+from wire.config import EdgeConfig
 
 pytestmark = pytest.mark.slow
 
@@ -226,6 +228,55 @@ async def test_hangup_ends_the_call_cleanly_mid_answer(stage: Stage):
         assert await caller.until_closed() == 1000
         async with asyncio.timeout(5):
             await stage.llm.aborted.wait()
+
+
+async def test_a_turn_that_the_hangup_cuts_off_is_told_before_the_bye(stage: Stage):
+    stage.llm.replies = ["word " * 60]
+    async with stage.up() as base, calling(base, acknowledges=True) as caller:
+        caller.say(hello())
+        await caller.until_audio(0.5)
+        await caller.send(calls.Hangup())
+        await caller.until(calls.Bye)
+
+    [turn] = caller.of(calls.Turn)
+    assert caller.messages.index(turn) < caller.messages.index(caller.of(calls.Bye)[0])
+    assert (turn.outcome, turn.text) == ("interrupted", "Hello there.")
+    assert 0 < len(turn.heard.split()) < 60
+    assert turn.latency_ms == pytest.approx(sum(turn.stages_ms.values()), abs=0.2)
+
+
+async def test_a_turn_cut_off_before_its_answer_is_told_without_latency(stage: Stage):
+    stage.llm.failure = "silent"
+    async with stage.up() as base, calling(base) as caller:
+        caller.say(hello())
+        await caller.until_audio(0.3)  # of the filler, which is no answer
+        await caller.send(calls.Hangup())
+        await caller.until(calls.Bye)
+
+    [turn] = caller.of(calls.Turn)
+    assert (turn.outcome, turn.text, turn.heard, turn.latency_ms) == ("interrupted", "Hello there.", "", None)
+
+
+async def test_a_turn_that_the_end_of_the_drain_cuts_off_is_told_before_the_bye(stage: Stage):
+    stage.llm.replies = ["word " * 100]
+    stage.edge = EdgeConfig(port=0, drain_timeout_s=0.5)
+    async with stage.up() as base, calling(base) as caller:
+        caller.say(hello())
+        await caller.until_audio(0.1)
+        stage.lifecycle.draining = True
+        assert (await caller.until(calls.Bye)).reason == "drain"
+
+    assert [turn.outcome for turn in caller.of(calls.Turn)] == ["interrupted"]
+
+
+async def test_no_call_is_promised_while_draining(stage: Stage):
+    async with stage.up() as base, aiohttp.ClientSession() as http:
+        for draining, status in ((False, 200), (True, 503)):
+            stage.lifecycle.draining = draining
+            async with http.get(f"{base}/v1/calls") as response:
+                assert response.status == status
+                body = await response.json()
+    assert body["error"]["code"] == "unavailable"
 
 
 async def test_a_vanished_caller_frees_the_line(stage: Stage):

@@ -108,6 +108,23 @@ async def test_a_call_is_heard_answered_and_hung_up(stage: Stage) -> None:
     assert np.sqrt(np.mean(audio**2)) == pytest.approx(8000 / np.sqrt(2), rel=0.1)  # and as loud
 
 
+async def test_a_turn_that_the_hangup_cuts_off_is_told_before_the_bye(stage: Stage) -> None:
+    stage.llm.replies = ["word " * 60]
+    pcm, _ = clip("hello_world", 48000)
+    async with stage.up() as base, rtc_calling(base, QUIET) as caller:
+        await caller.until(calls.Ready)
+        caller.say(pcm)
+        await caller.until(calls.Position, lambda position: position.sample > 24000)
+        await caller.send(calls.Hangup())
+        await caller.until(calls.Bye)
+
+    [turn] = caller.of(calls.Turn)
+    assert caller.messages.index(turn) < caller.messages.index(caller.of(calls.Bye)[0])
+    assert turn.outcome == "interrupted"
+    assert 0 < len(turn.heard.split()) < 60
+    assert turn.latency_ms is not None
+
+
 async def test_positions_count_the_agents_samples_and_precede_none_of_its_words(stage: Stage) -> None:
     stage.greeting = "One two three four five."
     async with stage.up() as base, rtc_calling(base) as caller:
