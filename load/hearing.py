@@ -61,9 +61,10 @@ def clicks(pcm: Pcm16, rate_hz: int) -> list[int]:
     steps = np.abs(np.diff(audio))
     if not steps.size:
         return []
-    width = 2 * round(CLICK_AROUND_S * rate_hz) + 1
-    around = np.convolve(steps, np.ones(width) / width, mode="same")
-    usual = np.maximum((around * width - steps) / (width - 1), 1e-4)
+    half = round(CLICK_AROUND_S * rate_hz)
+    width = 2 * half + 1
+    sums = np.cumsum(np.concatenate([np.zeros(half + 1), steps, np.zeros(half)]))
+    usual = np.maximum((sums[width:] - sums[:-width] - steps) / (width - 1), 1e-4)
     jumps = np.flatnonzero((steps > CLICK_STEP) & (steps > CLICK_RATIO * usual))
     found: list[int] = []
     for jump in jumps:

@@ -35,7 +35,13 @@ def test_a_reply_that_was_heard_as_it_is_begins_at_once(words: list[str]) -> Non
 
 @pytest.mark.parametrize(
     ("reference", "hypothesis", "rate"),
-    [("One two three.", "one two three", 0.0), ("one two", "one", 0.5), ("", "", 0.0), ("", "one", 1.0), ("a", "", 1.0)],
+    [
+        ("One two three.", "one two three", 0.0),
+        ("one two", "one", 0.5),
+        ("", "", 0.0),
+        ("", "one", 1.0),
+        ("a", "", 1.0),
+    ],
 )
 def test_word_errors_count_edits(reference: str, hypothesis: str, rate: float) -> None:
     assert word_error_rate(reference, hypothesis) == rate
