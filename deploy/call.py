@@ -19,9 +19,10 @@ from typing import TypeVar
 import numpy as np
 
 from deploy.errors import CallError
+from deploy.paths import offhook
 from deploy.player import Player
 from deploy.recording import Placed, Speech
-from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NoCall
+from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NobodyThere, NoCall
 from load.lines.webrtc import rtc_line
 from load.lines.websocket import websocket_line
 from voice.media.level import first_audible
@@ -35,6 +36,8 @@ GREETING_TIMEOUT_S = 20.0
 PATIENCE_S = 30.0  # without a message or audio from the server while an answer is due
 BYE_TIMEOUT_S = 5.0
 BUSY = 1013  # RFC 6455, 7.4.1: try again later
+CLOSE_CODES = {1000: "it is over", 1006: "the connection was lost", 1011: "the server failed", 1012: "it restarts"}
+PASSING = frozenset({"delayed", "speech_failed"})  # codes of errors that never end a call
 LEAD_IN_S = 0.3  # silence before the caller speaks: people breathe in
 
 
@@ -96,7 +99,8 @@ async def call(
             spoken = [Spoken(speech) for speech in speeches]
             return await _Conversation(line, hello, spoken, barge_in_s, patience_s).run()
     except NoCall as error:
-        raise CallError(str(error), error.hint) from None
+        hint = f"start one: {offhook()} up" if isinstance(error, NobodyThere) else error.hint
+        raise CallError(str(error), hint) from None
 
 
 class _Conversation:
@@ -132,6 +136,7 @@ class _Conversation:
         self._ready: calls.Ready | None = None
         self._bye: calls.Bye | None = None
         self._last_error: calls.Error | None = None
+        self._unrecovered: calls.Error | None = None  # the call has not gone on since
         self._received_s = 0.0
         self._changed = asyncio.Event()
 
@@ -178,7 +183,7 @@ class _Conversation:
                         case (_, calls.Ready() as ready):
                             return ready
                         case (_, calls.Error() as error):
-                            self._last_error = error
+                            self._last_error = self._unrecovered = error
                         case (_, other):
                             raise PeerError(f"expected 'ready', got {other!s:.60}")
         except TimeoutError:
@@ -272,7 +277,7 @@ class _Conversation:
     def _note(self, message: calls.ServerMessage, now: float) -> None:
         match message:
             case calls.State():
-                self._state = message.state
+                self._state, self._unrecovered = message.state, None
                 self._has_spoken = self._has_spoken or message.state == "speaking"
             case calls.Final():
                 self._finals[message.turn] = message.text
@@ -289,6 +294,8 @@ class _Conversation:
                     self._current.turn = message
             case calls.Error():
                 self._last_error = message
+                if message.code not in PASSING:
+                    self._unrecovered = message
                 if self._current is not None:
                     self._current.errors.append(f"{message.code}: {message.message}")
             case calls.Bye():
@@ -335,11 +342,12 @@ class _Conversation:
     def _closed(self, closed: LineClosed) -> CallError:
         if self._bye is not None:
             return CallError(f"the server ended the call ({self._bye.reason})")
-        error = self._last_error
+        error = self._unrecovered
         if error is not None and closed.code == BUSY:
             retry = f"try again in {error.retry_after_ms / 1000:.0f} s" if error.retry_after_ms is not None else ""
             return CallError(f"the server refused the call: {error.message}", retry)
-        return CallError(f"the server closed the call: {error.message if error is not None else closed}")
+        in_words = f"{CLOSE_CODES[closed.code]}, {closed}" if closed.code in CLOSE_CODES else str(closed)
+        return CallError(f"the server closed the call: {error.message if error is not None else in_words}")
 
 
 E = TypeVar("E", bound=BaseException)

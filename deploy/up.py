@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -43,10 +44,11 @@ async def _supervise(supervisor: Supervisor) -> None:
 
 
 def address_line(profile: Profile) -> str:
-    """The one line for stdout: where calls are taken, and how to make one."""
+    """The one line for stdout: the page, which is the base of all addresses, and how to call from a terminal."""
     if profile.voice is None:
         _, _, edge = profile.edges[0]
-        return f"http://{reachable_host(edge.host)}:{edge.port}"
+        return f"http://{reachable_host(edge.host)}:{edge.port}/"
     edge = profile.voice.edge
-    url = f"ws://{reachable_host(edge.host)}:{edge.port}/v1/calls"
-    return f"{url}   call it: {offhook()} call --wav FILE --url {url}"
+    address = f"{reachable_host(edge.host)}:{edge.port}"
+    key = f" --key-file {shlex.quote(str(edge.api_key_file))}" if edge.api_key_file is not None else ""
+    return f"http://{address}/   call it: {offhook()} call --wav FILE --url ws://{address}/v1/calls{key}"

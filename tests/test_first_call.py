@@ -65,7 +65,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        assert line.startswith("ws://127.0.0.1:"), log.read_text()
+        assert line.startswith("http://127.0.0.1:"), log.read_text()
         names = {8080: "voice", 8101: "stt", 8102: "tts", 8103: "router", 8104: "llm"}
         yield {name: f"http://127.0.0.1:{moved[port]}" for port, name in names.items()}
     finally:

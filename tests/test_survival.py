@@ -131,8 +131,8 @@ def running(folder: Path) -> Iterator[Stack]:
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        assert line.startswith("ws://127.0.0.1:"), log.read_text()
-        yield Stack(process, log, line.split()[0].replace("ws", "http", 1).removesuffix("/v1/calls"))
+        assert line.startswith("http://127.0.0.1:"), log.read_text()
+        yield Stack(process, log, line.split()[0].removesuffix("/"))
     finally:
         logger.info("%s", log.read_text())
         if process.poll() is None:

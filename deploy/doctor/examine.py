@@ -23,6 +23,7 @@ from deploy.doctor.packages import (
     name_of,
 )
 from deploy.doctor.read_machine import read_machine
+from deploy.paths import offhook
 
 SEE_PACKAGES = "install what the group 'packages' names, then run this again"
 
@@ -36,7 +37,7 @@ def examine(profile: Path, catalogue: Path, cache: Path) -> list[Finding]:
         needs, rest = Needs(), [unread]
     else:
         needs, rest = examine_profile(profile, catalogue, cache)
-    return [*check_machine(read_machine(cache), needs), *packages, *rest]
+    return [*check_machine(read_machine(cache), needs, offhook()), *packages, *rest]
 
 
 def _packages() -> Iterator[Finding]:

@@ -43,10 +43,11 @@ def _examine(path: Path, profile: Profile, catalogue: Catalogue, cache: Path) ->
     elsewhere = asyncio.run(read_elsewhere(profile))
     missing = [each.model.id for each in weights if not each.is_complete]
     running = [listener.name for listener in listeners if listener.is_ours]
+    up, again = (f"{offhook()} {command} --profile {path}" for command in ("up", "doctor"))
     findings = [
         Finding("profile", "profile", "ok", f"{path}: {sections}"),
         *check_weights(weights, offhook()),
-        *check_services(listeners, elsewhere, f"{offhook()} up --profile {path}", path, cache / "logs"),
+        *check_services(listeners, elsewhere, up, again, path, cache / "logs"),
         *(check_callers(read_reach(profile.voice)) if profile.voice is not None else ()),
         *check_keys(*read_keys(profile)),
     ]

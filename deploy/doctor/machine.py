@@ -20,7 +20,7 @@ FEATURES = {
     "VNNI": ("avx512_vnni", "avx_vnni"),
     "bfloat16": ("avx512_bf16", "amx_bf16"),
 }
-MEASURE = "measure it: offhook call --wav FILE; docs/vllm.md moves the language model to another machine"
+MEASURE = "measure it: {offhook} call --wav FILE; docs/vllm.md moves the language model to another machine"
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,12 @@ class Needs:
     bfloat16_where: str = ""  # key of the profile that asks for it
 
 
-def check_machine(machine: Machine, needs: Needs) -> Iterator[Finding]:
+def check_machine(machine: Machine, needs: Needs, offhook: str) -> Iterator[Finding]:
+    """`offhook`: the command as it is called here."""
+    measure = MEASURE.format(offhook=offhook)
     yield _python(machine)
-    yield _system(machine)
-    yield _cpu(machine, needs)
+    yield _system(machine, measure)
+    yield _cpu(machine, needs, measure)
     yield _cores(machine, needs)
     yield _memory(machine, needs)
     yield _cache(machine, needs)
@@ -72,19 +74,19 @@ def _python(machine: Machine) -> Finding:
     return Finding("machine", "python", "problem", f"{version}; {needed} or newer is needed", mend)
 
 
-def _system(machine: Machine) -> Finding:
+def _system(machine: Machine, measure: str) -> Finding:
     found = f"{machine.system}, {machine.architecture}"
     if machine.system != "linux":
         mend = "run it on Linux, or in a Linux container"
         return Finding("machine", "system", "warning", f"{found}; only Linux is supported", mend)
     if machine.architecture.lower() not in MEASURED_ARCHITECTURES:
-        return Finding("machine", "system", "warning", f"{found}; nobody has measured this architecture", MEASURE)
+        return Finding("machine", "system", "warning", f"{found}; nobody has measured this architecture", measure)
     return Finding("machine", "system", "ok", found)
 
 
-def _cpu(machine: Machine, needs: Needs) -> Finding:
+def _cpu(machine: Machine, needs: Needs, measure: str) -> Finding:
     if machine.cpu_flags is None:
-        return Finding("machine", "cpu", "warning", "its features cannot be read", MEASURE)
+        return Finding("machine", "cpu", "warning", "its features cannot be read", measure)
     has = {name: bool(machine.cpu_flags.intersection(flags)) for name, flags in FEATURES.items()}
     if machine.architecture.lower() not in MEASURED_ARCHITECTURES:
         return Finding("machine", "cpu", "ok", "none of the features of x86 that were measured")
@@ -92,7 +94,7 @@ def _cpu(machine: Machine, needs: Needs) -> Finding:
     absent = ", ".join(name for name, is_there in has.items() if not is_there)
     if not has["AVX2"]:
         found = f"{present}: recognition, language model and voice are several times slower than measured"
-        return Finding("machine", "cpu", "warning", found, MEASURE)
+        return Finding("machine", "cpu", "warning", found, measure)
     if needs.bfloat16_where and not has["bfloat16"]:
         found = f"{present}; no bfloat16: it is emulated, and slower than float32"
         return Finding("machine", "cpu", "warning", found, f"profile: {needs.bfloat16_where}: int4")

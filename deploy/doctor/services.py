@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.doctor.findings import Finding
-from deploy.ports import Owner
+from deploy.ports import Owner, Up
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,36 @@ class Elsewhere:
 
 
 def check_services(
-    listeners: Sequence[Listener], elsewhere: Sequence[Elsewhere], up: str, profile: Path, logs: Path
+    listeners: Sequence[Listener],
+    elsewhere: Sequence[Elsewhere],
+    up: str,
+    doctor: str,
+    profile: Path,
+    logs: Path,
 ) -> Iterator[Finding]:
-    """`up`: the command that starts the profile."""
+    """`up`: the command that starts the profile; `doctor`: the one that looks again."""
     num_running = sum(listener.is_ours for listener in listeners)
+    supervisor = _supervisor(listeners, profile)
     for listener in listeners:
-        yield _listener(listener, up, profile, logs, others_run=num_running > 0)
+        if supervisor is not None and not listener.is_taken and not listener.bind_error:
+            yield _restarting(listener, supervisor, doctor, logs)
+        else:
+            yield _listener(listener, up, profile, logs, others_run=num_running > 0)
     for service in elsewhere:
         yield _elsewhere(service)
+
+
+def _supervisor(listeners: Sequence[Listener], profile: Path) -> Up | None:
+    """The `offhook up` of this very profile, where its processes are seen."""
+    owners = [listener.owner for listener in listeners if listener.is_ours]
+    above = [owner.up for owner in owners if owner is not None and owner.up is not None]
+    return next((up for up in above if up.profile == profile.resolve()), None)
+
+
+def _restarting(it: Listener, supervisor: Up, doctor: str, logs: Path) -> Finding:
+    found = f"does not listen on {it.host}:{it.port}; offhook up (pid {supervisor.pid}) starts it"
+    mend = f"look again in a moment: {doctor}; its log: {logs / (it.name + '.log')}"
+    return Finding("services", it.name, "warning", found, mend)
 
 
 def _listener(it: Listener, up: str, profile: Path, logs: Path, *, others_run: bool) -> Finding:

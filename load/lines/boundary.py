@@ -23,6 +23,10 @@ class NoCall(Exception):
         self.hint = hint
 
 
+class NobodyThere(NoCall):
+    """Nobody listens at the address."""
+
+
 class LineClosed(Exception):
     """`code`: the WebSocket's close code, where there was one."""
 
@@ -58,9 +62,9 @@ def refused(url: str, status: int, path: str) -> NoCall:
     return NoCall(f"{url} takes no calls (HTTP {status})", f"the path of these calls is {path}")
 
 
-def unreachable(url: str, error: BaseException) -> NoCall:
+def unreachable(url: str, error: BaseException) -> NobodyThere:
     problem = getattr(error, "strerror", None) or str(error) or "no answer"
-    return NoCall(f"no call server at {url}: {problem}", "start one: offhook up")
+    return NobodyThere(f"no call server at {url}: {problem}", "start one: offhook up")
 
 
 def is_here(url: str) -> bool:

@@ -35,6 +35,7 @@ class Answering:
     vanish: bool = False
     vanish_after: int = 0  # answers
     hang_up: bool = False
+    complaints: tuple[calls.ServerMessage, ...] = ()  # before it vanishes
     lead_in_s: float = 0.05  # silence at the head of each answer
     answer_s: float = 0.3
     hellos: list[calls.Hello] = field(default_factory=list)
@@ -98,6 +99,8 @@ class _Call:
 
     async def answer(self, tasks: asyncio.TaskGroup) -> None:
         if self.server.vanish and self.turn >= self.server.vanish_after:
+            for complaint in self.server.complaints:
+                await self.say(complaint)
             await self.connection.close(1011, "failed")
         elif self.server.hang_up:
             await self.say(calls.Bye("idle"))

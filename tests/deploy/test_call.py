@@ -149,11 +149,33 @@ async def test_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 async def test_server_that_ends_the_call_is_one_line(tmp_path: Path) -> None:
     async with Answering(vanish=True).running() as server:
-        with pytest.raises(CallError, match="closed the call: code 1011 failed"):
+        with pytest.raises(CallError, match="closed the call: the server failed, code 1011 failed"):
             await make_call(server, [write_speech(tmp_path)])
     async with Answering(hang_up=True).running() as server:
         with pytest.raises(CallError, match=r"ended the call \(idle\)"):
             await make_call(server, [write_speech(tmp_path)])
+
+
+DELAYED = calls.Error("delayed", "the answer takes longer")
+GONE = calls.Error("unavailable", "stt is gone")
+
+
+@pytest.mark.parametrize(
+    ("complaints", "reason"),
+    [
+        ((GONE,), "stt is gone"),
+        ((GONE, DELAYED), "stt is gone"),
+        ((DELAYED, calls.Error("speech_failed", "broke off")), "the server failed, code 1011 failed"),
+        ((GONE, calls.State("speaking", 1)), "the server failed, code 1011 failed"),
+    ],
+)
+async def test_only_an_error_that_the_call_did_not_outlive_is_why_it_was_closed(
+    tmp_path: Path, complaints: tuple[calls.ServerMessage, ...], reason: str
+) -> None:
+    async with Answering(vanish=True, complaints=complaints).running() as server:
+        with pytest.raises(CallError) as caught:
+            await make_call(server, [write_speech(tmp_path)])
+    assert str(caught.value) == f"the server closed the call: {reason}"
 
 
 async def test_of_a_call_that_breaks_off_what_there_was_is_kept(tmp_path: Path) -> None:

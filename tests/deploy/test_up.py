@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.paths import DEFAULT_PROFILE
+from deploy.paths import DEFAULT_PROFILE, offhook
+from deploy.up import address_line
+from tests.deploy.test_profile import STT, VOICE, profile_of
 from tests.deploy.test_supervisor import free_ports
 from tests.speech import clip_paths, word_errors
 from wire.weights import cache_dir
@@ -69,9 +71,10 @@ def test_up_takes_a_call_answers_it_and_leaves_nothing(
         assert process.stdout is not None
         assert process.stderr is not None
         line = process.stdout.readline()
-        assert line.startswith("ws://127.0.0.1:"), process.stderr.read()
+        assert line.startswith("http://127.0.0.1:"), process.stderr.read()
+        url = line.rpartition("--url ")[2].strip()
         out = tmp_path / "call.wav"
-        command = (*OFFHOOK, "call", "--wav", str(wav), "--url", line.split()[0], "--out", str(out), "--json")
+        command = (*OFFHOOK, "call", "--wav", str(wav), "--url", url, "--out", str(out), "--json")
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=READY_WITHIN_S, check=False)
         assert done.returncode == 0, done.stderr
         process.send_signal(signal.SIGTERM)
@@ -88,6 +91,29 @@ def test_up_takes_a_call_answers_it_and_leaves_nothing(
     started = [int(pid) for pid in re.findall(r"\(pid (\d+)\)", log)]
     assert len(started) == 5
     assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize(
+    ("edge", "line"),
+    [
+        (
+            "{port: 8080}",
+            "http://127.0.0.1:8080/   call it: offhook call --wav FILE --url ws://127.0.0.1:8080/v1/calls",
+        ),
+        (
+            "{port: 9000, host: 0.0.0.0, api_key_file: /etc/my keys/calls}",
+            "http://127.0.0.1:9000/   call it: offhook call --wav FILE --url ws://127.0.0.1:9000/v1/calls "
+            "--key-file '/etc/my keys/calls'",
+        ),
+    ],
+)
+def test_address_line_names_the_page_and_a_call_that_works(tmp_path: Path, edge: str, line: str) -> None:
+    profile = profile_of(tmp_path, VOICE.replace("{port: 8080}", edge))
+    assert address_line(profile) == line.replace("offhook", offhook(), 1)
+
+
+def test_address_line_without_call_server_names_the_first_process(tmp_path: Path) -> None:
+    assert address_line(profile_of(tmp_path, STT)) == "http://127.0.0.1:8101/"
 
 
 def test_process_that_cannot_start_ends_up_with_its_reason(

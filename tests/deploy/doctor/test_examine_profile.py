@@ -14,7 +14,9 @@ from tests.deploy.test_profile import LLM, ROUTER, STT, VOICE
 
 def examined(profile: Path, cache: Path, catalogue: Path = DEFAULT_CATALOGUE) -> dict[tuple[str, str], Finding]:
     needs, findings = examine_profile(profile, catalogue, cache)
-    return {(each.group, each.name): each for each in [*check_machine(read_machine(cache), needs), *findings]}
+    return {
+        (each.group, each.name): each for each in [*check_machine(read_machine(cache), needs, "offhook"), *findings]
+    }
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,11 @@ NEEDS = Needs(memory_bytes=2e9, disk_bytes=1e9, descriptors=192, max_calls=2)
 
 def found(name: str, needs: Needs = NEEDS, **changes: object) -> Finding:
     machine = dataclasses.replace(GOOD, **changes)  # type: ignore[arg-type]
-    return {each.name: each for each in check_machine(machine, needs)}[name]
+    return {each.name: each for each in check_machine(machine, needs, "bin/offhook")}[name]
 
 
 def test_a_good_machine_is_ok() -> None:
-    assert {each.level for each in check_machine(GOOD, NEEDS)} == {"ok"}
+    assert {each.level for each in check_machine(GOOD, NEEDS, "offhook")} == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_good_machine_is_ok() -> None:
     [
         ("python", {"python": (3, 10, 4)}, "problem", "3.10.4; 3.11 or newer", "PYTHON=python3.11"),
         ("system", {"system": "darwin"}, "warning", "only Linux", "Linux"),
-        ("system", {"architecture": "aarch64"}, "warning", "nobody has measured", "measure it"),
+        ("system", {"architecture": "aarch64"}, "warning", "nobody has measured", "measure it: bin/offhook call"),
         ("cpu", {"cpu_flags": frozenset({"sse4_1"})}, "warning", "several times slower", "vllm.md"),
         ("cpu", {"cpu_flags": None}, "warning", "cannot be read", "measure it"),
         ("cores", {"num_cores": 1.0}, "warning", "2 are needed for one caller", "more cores"),
@@ -129,7 +129,7 @@ def test_default_profile_needs_about_the_memory_that_was_measured() -> None:
     measured = re.search(r"\| \*\*sum\*\* \| \*\*(\d+)\*\*", text)
     assert measured is not None
     needs = needs_of(profile, catalogue, missing=[], running=[])
-    assert needs.memory_bytes == pytest.approx(1e6 * int(measured[1]), rel=0.15)
+    assert needs.memory_bytes == pytest.approx(1e6 * int(measured[1]), rel=0.2)
     assert needs.disk_bytes == 0
 
 

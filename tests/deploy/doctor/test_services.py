@@ -30,7 +30,8 @@ SILENT = Answer(None, error="Connection refused")
 
 
 def found(*listeners: Listener, elsewhere: tuple[Elsewhere, ...] = ()) -> list[Finding]:
-    return list(check_services(listeners, elsewhere, "bin/offhook up --profile a", PROFILE, Path("/logs")))
+    up, doctor = "bin/offhook up --profile a", "bin/offhook doctor --profile a"
+    return list(check_services(listeners, elsewhere, up, doctor, PROFILE, Path("/logs")))
 
 
 def test_free_port_is_ok() -> None:
@@ -97,11 +98,22 @@ def test_address_that_cannot_be_bound_names_the_keys() -> None:
     assert "stt.edge.host" in finding.mend
 
 
-def test_service_that_alone_does_not_run_is_a_warning_with_its_log() -> None:
-    router = dataclasses.replace(FREE, name="router", where="router.edge", port=8103, service="router")
-    _, finding = found(RUNNING, router)
+ROUTER_GONE = dataclasses.replace(FREE, name="router", where="router.edge", port=8103, service="router")
+
+
+def test_service_that_its_supervisor_starts_again_is_to_be_waited_for() -> None:
+    _, finding = found(RUNNING, ROUTER_GONE)
     assert (finding.level, finding.name) == ("warning", "router")
-    assert "/logs/router.log" in finding.mend
+    assert finding.found == "does not listen on 127.0.0.1:8103; offhook up (pid 11) starts it"
+    assert finding.mend == "look again in a moment: bin/offhook doctor --profile a; its log: /logs/router.log"
+
+
+@pytest.mark.parametrize("up", [None, Up(11, Path("/profiles/b.yaml"))])
+def test_service_that_alone_does_not_run_is_a_warning_with_its_log(up: Up | None) -> None:
+    others = dataclasses.replace(RUNNING, owner=Owner(12, "python -m stt", up))
+    _, finding = found(others, ROUTER_GONE)
+    assert (finding.level, finding.name) == ("warning", "router")
+    assert "/logs/router.log; end what runs" in finding.mend
 
 
 @pytest.mark.parametrize(
