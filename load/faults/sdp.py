@@ -1,0 +1,98 @@
+"""The addresses in an SDP, and the same SDP with others in their place. Pure.
+
+A relay that media must pass says of itself what the other side said: every candidate (RFC 8839, 5.1) is replaced by the
+relay's address that stands for it. What no relay can stand for is left out, and with it the word that no more
+candidates come, after which an agent gives up: TCP candidates, names under `.local`, components but RTP. At the relay
+all candidates are of type host.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Address: TypeAlias = tuple[str, int]
+
+_CANDIDATE = "a=candidate:"
+_END = "a=end-of-candidates"
+_NOWHERE = ("0.0.0.0", 9)  # RFC 8840, 4.1: no default candidate is known yet
+
+
+def candidates(sdp: str) -> list[Address]:
+    """Where media may be sent, each address once, the one its owner likes best first."""
+    found: dict[Address, int] = {}
+    for line in sdp.splitlines():
+        if (address := _usable(line)) is not None:
+            priority = int(line.split()[3])
+            found[address] = max(priority, found.get(address, 0))
+    return sorted(found, key=lambda address: -found[address])
+
+
+def rewritten(sdp: str, places: Mapping[Address, Address]) -> str:
+    """`sdp`, or a fragment of one (RFC 8840), with `places` instead of the addresses they are for."""
+    sections: list[list[str]] = [[]]
+    for line in sdp.splitlines():
+        if line.startswith("m="):
+            sections.append([])
+        sections[-1].append(line)
+    is_complete = all(_usable(line) in places for line in sdp.splitlines() if line.startswith(_CANDIDATE))
+    lines = [line for section in sections for line in _section(section, places)]
+    if not is_complete:
+        lines = [line for line in lines if not line.startswith(_END)]
+    return "".join(f"{line}\r\n" for line in lines)
+
+
+def _section(lines: list[str], places: Mapping[Address, Address]) -> list[str]:
+    """One description of media, or what stands before the first."""
+    default = _default(lines)
+    host, port = _NOWHERE if default is None else places.get(default, _NOWHERE)
+    result: dict[str, None] = {}  # two candidates may have one place
+    for number, line in enumerate(lines):
+        if line.startswith("m="):
+            kind, offered, rest = line.split(" ", 2)
+            result[line if offered == "0" else f"{kind} {port} {rest}"] = None
+        elif line.startswith("c="):
+            result[f"c=IN {_family(host)} {host}"] = None
+        elif line.startswith("a=rtcp:"):
+            result[f"a=rtcp:{_NOWHERE[1]} IN IP4 {_NOWHERE[0]}"] = None
+        elif line.startswith(_CANDIDATE):
+            address = _usable(line)
+            if address is not None and address in places:
+                result[_placed(line, places[address])] = None
+        else:
+            result[line if line not in result else f"{line}{' ' * number}"] = None
+    return [line.rstrip() for line in result]
+
+
+def _default(lines: list[str]) -> Address | None:
+    port = next((line.split()[1] for line in lines if line.startswith("m=") and len(line.split()) > 3), "")
+    host = next((line.split()[-1] for line in lines if line.startswith("c=")), "")
+    return (host, int(port)) if port.isdecimal() else None
+
+
+def _usable(line: str) -> Address | None:
+    """The address of a candidate line that UDP can be sent to."""
+    if not line.startswith(_CANDIDATE):
+        return None
+    parts = line.split()
+    if len(parts) < 8 or not (parts[3].isdecimal() and parts[5].isdecimal()):
+        return None
+    _, component, transport, _, host, port, *_ = parts
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return (host, int(port)) if component == "1" and transport.lower() == "udp" and 0 < int(port) < 65536 else None
+
+
+def _placed(line: str, place: Address) -> str:
+    parts = line.split()
+    parts[4], parts[5] = place[0], str(place[1])
+    rest = parts[8:]
+    kept = [f"{key} {value}" for key, value in zip(rest[::2], rest[1::2], strict=False) if key not in ("raddr", "rport")]
+    return " ".join([*parts[:6], "typ", "host", *kept])
+
+
+def _family(host: str) -> str:
+    return "IP6" if ":" in host else "IP4"
