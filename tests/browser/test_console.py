@@ -66,6 +66,47 @@ async def test_the_greeting_is_written_and_marked_as_it_is_heard(inside: Loopbac
         assert await page.text(".agent .unheard") == ""
 
 
+async def test_hanging_up_during_an_answer_leaves_its_figures_and_what_was_heard(inside: Loopback, phone: Phone):
+    async with stage_server(inside, replies=[LONG]) as server, phone.at(server.url, ("hello_world", BEFORE_S)) as page:
+        await page.click("#call")
+        await page.until("document.querySelector('.agent .heard')?.textContent.length > 10", 40)
+        await page.click("#call")
+        await page.until(IDLE)
+        assert await page.text("#notice") == "The call has ended."
+        assert await page.text(".agent .mark.interrupted") == "interrupted"
+        assert (await page.text(".agent .mark:not(.interrupted)")).endswith(" ms")
+        assert 0 < len(await page.text(".agent .heard")) < len(LONG)
+        assert (await page.text("#summary")).startswith("Turn 1: ")
+        await page.until("document.querySelector('#processes').textContent.includes('0 of 2 lines taken')")
+
+
+async def test_a_call_that_does_not_come_about_leaves_the_last_one_as_it_was(inside: Loopback, phone: Phone):
+    shown = "[document.getElementById('record').textContent, document.getElementById('clock').textContent]"
+    async with (
+        stage_server(inside, max_calls=1, greeting="Hello, you are through.") as server,
+        phone.at(server.url, QUIET, query="") as page,
+        phone.at(server.url, QUIET) as other,
+    ):
+        await page.click("#call")
+        await page.until("document.getElementById('clock').textContent === '0:02'")
+        await page.click("#call")
+        await page.until(IDLE)
+        before = await page.evaluate(shown)
+        assert "Hello, you are through." in before[0]
+        await other.click("#call")
+        await other.until(LISTENING)
+        await page.click("#call")
+        await page.until(notice_has("All lines are busy"))
+        assert await page.evaluate(shown) == before
+        await other.click("#call")
+        await other.until(IDLE)
+        await page.until("document.querySelector('#processes').textContent.includes('0 of 1 lines taken')")
+        await page.click("#call")
+        await page.until("document.body.dataset.state === 'live' || document.body.dataset.state === 'listening'")
+        assert await page.evaluate("document.getElementById('record').textContent") == ""
+        assert await page.evaluate("document.getElementById('clock').textContent") == "0:00"
+
+
 async def test_busy_says_when_to_come_back(inside: Loopback, phone: Phone):
     async with stage_server(inside, max_calls=1) as server, phone.at(server.url, QUIET) as first:
         await first.click("#call")

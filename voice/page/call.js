@@ -1,6 +1,6 @@
 // One call: microphone, WebRTC, the data channel. Knows nothing of how it is shown.
 //
-//     asking -> connecting -> live -> ended
+//     asking -> connecting -> live -> ending -> ended
 //
 // Signalling is WHIP-like (docs/protocol.md): the offer is posted with the candidates found by then, later ones follow.
 
@@ -37,6 +37,7 @@ export class Call {
   #delayS = 0;
   #before = null; // statistics of the look before
   #isSilent = false;
+  #isLeaving = false;
   #lastPlayed = -1;
   #trouble = null; // what the server complained of last
   #timers = [];
@@ -61,8 +62,20 @@ export class Call {
     }
   }
 
+  // The server tells what it knows of a turn under way, then says bye: that is waited for; not so the second time.
   hangUp() {
-    this.#end(sentences.byeSentence("hangup"), { isError: false });
+    if (this.#isLeaving || this.#channel?.readyState !== "open") return this.leave();
+    this.#isLeaving = true;
+    this.#on.phase("ending");
+    this.#stopMicrophone();
+    this.#channel.send(JSON.stringify({ type: "hangup" }));
+    this.#later(FAREWELL_MS, () => this.leave());
+  }
+
+  // At once.
+  leave() {
+    this.#isLeaving = true;
+    this.#end(sentences.byeSentence("hangup"));
   }
 
   async #openMicrophone(headset) {
@@ -99,7 +112,7 @@ export class Call {
     const response = await ask(`${PATH}?${new URLSearchParams(query)}`, options);
     if (await this.#isRefused(response)) return;
     this.#location = response.headers.get("location");
-    if (this.#ended) return void this.#leave(); // hung up meanwhile
+    if (this.#ended) return void this.#close(); // hung up meanwhile
     for (const candidate of this.#late.splice(0)) this.#trickle(candidate);
     this.#later(CONNECT_MS, () => this.#watch === null && this.#end(sentences.NO_PATH));
     await peer.setRemoteDescription({ type: "answer", sdp: await response.text() });
@@ -142,9 +155,9 @@ export class Call {
     this.#on.message(message);
     if (message.type === "error") this.#trouble = sentences.troubleSentence(message);
     if (message.type === "state") this.#trouble = null; // it goes on
-    if (message.type === "bye") {
-      this.#end(sentences.byeSentence(message.reason), { isError: !["hangup", "idle"].includes(message.reason) });
-    }
+    if (message.type !== "bye") return;
+    this.#location = null; // gone with the call
+    this.#end(sentences.byeSentence(message.reason), { isError: !["hangup", "idle"].includes(message.reason) });
   }
 
   #tellPlayed() {
@@ -203,12 +216,12 @@ export class Call {
     this.#ended = true;
     this.#timers.forEach(clearInterval); // ends timeouts as well
     this.#stopMicrophone();
-    void this.#leave();
-    this.#on.ended({ text, isError, wantsKey });
+    void this.#close();
+    this.#on.ended(this.#isLeaving ? { text: sentences.byeSentence("hangup") } : { text, isError, wantsKey });
   }
 
   // The server hears of it first, then the connection goes.
-  async #leave() {
+  async #close() {
     const [location, peer] = [this.#location, this.#peer];
     this.#location = null;
     if (location !== null) {

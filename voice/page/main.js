@@ -12,7 +12,13 @@ import { Waterfall } from "./waterfall.js";
 
 const HEADSET = "offhook-headset";
 const QUERY = ["language", "voice", "greeting"]; // of this page's address, handed on to the call
-const PHASES = { idle: "On hook", asking: "Waiting for the microphone", connecting: "Connecting", live: "Connected" };
+const PHASES = {
+  idle: "On hook",
+  asking: "Waiting for the microphone",
+  connecting: "Connecting",
+  live: "Connected",
+  ending: "Ending",
+};
 const STATES = {
   listening: "Listening",
   hearing: "You are speaking",
@@ -30,6 +36,7 @@ const waterfall = new Waterfall($("waterfall"), $("stages"), $("summary"), motio
 const status = new Status($("processes"), wantKey);
 const turns = new Turns();
 let record = new CallRecord();
+let isOfLastCall = false; // what is shown, while a new call is not there yet
 let call = null;
 let clock = null;
 
@@ -40,10 +47,7 @@ function press() {
 
 async function begin() {
   say("");
-  record = new CallRecord();
-  turns.clear();
-  transcript.clear();
-  waterfall.show(turns);
+  isOfLastCall = true;
   meters.prepare();
   call = new Call({
     phase: showPhase,
@@ -59,7 +63,18 @@ async function begin() {
   await call.start({ headset: $("headset").checked, query: { language: "en", ...query } });
 }
 
+// A call that never comes about leaves the one before as it was.
+function clearLastCall() {
+  if (!isOfLastCall) return;
+  isOfLastCall = false;
+  record = new CallRecord();
+  turns.clear();
+  transcript.clear();
+  waterfall.show(turns);
+}
+
 function receive(message) {
+  clearLastCall();
   if (message.type === "ready") {
     $("voice").textContent = `voice ${message.voice}, call ${message.call}`;
     showState("listening", STATES.listening); // with this a call begins; only changes are told
@@ -96,7 +111,10 @@ function showPhase(phase) {
   button.textContent = phase === "idle" ? "Call" : "Hang up";
   button.classList.toggle("engaged", phase !== "idle");
   $("headset").disabled = phase !== "idle";
-  if (phase === "live") startClock();
+  if (phase === "live") {
+    clearLastCall();
+    startClock();
+  }
 }
 
 function showState(name, words) {
@@ -146,7 +164,7 @@ $("key-form").addEventListener("submit", (event) => {
   say("");
   void status.refresh();
 });
-window.addEventListener("pagehide", () => call?.hangUp());
+window.addEventListener("pagehide", () => call?.leave());
 dark.addEventListener("change", () => {
   waterfall.recolour();
   meters.redraw();

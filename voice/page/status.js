@@ -7,7 +7,7 @@ const PATH = "/v1/status";
 const CALM_MS = 2000;
 const ALERT_MS = 1000;
 const TIMEOUT_MS = 3000; // the server waits one second for each service, all at once
-const NAMES = { voice: "Call server", stt: "Recognition", tts_engine: "Voice", router: "LLM router", llm: "LLM worker" };
+const NAMES = { voice: "Call server", stt: "Recognition", tts_engine: "Voice engine", router: "LLM router", llm: "LLM worker" };
 const UNKNOWN = "unknown";
 
 export class Status {
@@ -67,8 +67,8 @@ function row({ name, status, active = null, uptime_s: uptimeS = null, detail }) 
     who,
     element("td", `condition ${status}`, status),
     element("td", "detail", detail),
-    element("td", "number", active === null ? "" : String(active)),
-    element("td", "number", uptimeS === null ? "" : span(uptimeS)),
+    element("td", "number", active === null ? "–" : String(active)),
+    element("td", "number", uptimeS === null ? "–" : span(uptimeS)),
   );
   made.dataset.name = name;
   made.querySelector(".detail").title = detail;

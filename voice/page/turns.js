@@ -9,9 +9,18 @@ export const STAGES = [
   { key: "stt", label: "Recognition", shareMs: 80 },
   { key: "llm_first_token", label: "First token", shareMs: 180 }, // shared with the first clause
   { key: "llm_first_clause", label: "First clause", shareMs: null },
-  { key: "tts", label: "Voice", shareMs: 140 },
+  { key: "tts", label: "Speech", shareMs: 140 },
   { key: "playout", label: "Playout", shareMs: 50 },
 ];
+
+const STEPS_MS = [100, 200, 500, 1000, 2000, 5000];
+const TICK_PX = 38; // a label of four digits, and space around it
+
+// The time axis ends with a tick, and its labels do not touch.
+export function axisFor(scaleMs, widthPx) {
+  const stepMs = STEPS_MS.find((step) => Math.ceil(scaleMs / step) * TICK_PX <= widthPx) ?? STEPS_MS.at(-1);
+  return { stepMs, maxMs: Math.ceil(scaleMs / stepMs) * stepMs };
+}
 
 export function median(values) {
   if (values.length === 0) return null;

@@ -1,6 +1,6 @@
 // The last turns as bars against the budget, and the last one in figures. Chart.js is loaded before this as a script.
 
-import { BUDGET_MS, STAGES } from "./turns.js";
+import { BUDGET_MS, STAGES, axisFor } from "./turns.js";
 import { element } from "./transcript.js";
 
 const BAR_PX = 18;
@@ -10,6 +10,7 @@ export class Waterfall {
   #canvas;
   #body;
   #summary;
+  #scaleMs = 900;
 
   constructor(canvas, body, summary, isCalm) {
     this.#canvas = canvas;
@@ -24,7 +25,8 @@ export class Waterfall {
         maintainAspectRatio: false,
         animation: isCalm ? false : { duration: 200 },
         layout: { padding: { top: 20 } },
-        scales: { x: { stacked: true, min: 0, max: 900, ticks: { stepSize: 100, maxRotation: 0 } }, y: { stacked: true } },
+        onResize: (chart, { width }) => this.#fit(chart, width),
+        scales: { x: { stacked: true, min: 0, max: 900, ticks: { autoSkip: false, maxRotation: 0 } }, y: { stacked: true } },
         plugins: { legend: { display: false }, tooltip: { callbacks: { title: ([item]) => `Turn ${item.label}`, label: tip } } },
       },
       plugins: [{ id: "budget", afterDatasetsDraw: (chart) => drawBudget(chart, canvas) }],
@@ -36,8 +38,8 @@ export class Waterfall {
     const { labels, stages, scaleMs } = turns.bars();
     this.#chart.data.labels = labels;
     this.#chart.data.datasets.forEach((dataset, i) => (dataset.data = stages[i]));
-    this.#chart.options.scales.x.max = Math.ceil(scaleMs / 100) * 100;
-    this.#chart.options.scales.x.ticks.stepSize = scaleMs > 2000 ? 500 : scaleMs > 1000 ? 200 : 100;
+    this.#scaleMs = scaleMs;
+    this.#fit(this.#chart, this.#chart.width);
     this.#chart.update();
     this.#summary.textContent = turns.summary();
     this.#canvas.setAttribute("aria-label", `Turn waterfall. ${turns.summary()}`);
@@ -56,6 +58,12 @@ export class Waterfall {
     this.#chart.options.scales.x.grid = { color: colour("--rule") };
     this.#chart.options.scales.y.grid = { display: false };
     this.#chart.update("none");
+  }
+
+  #fit(chart, widthPx) {
+    const { stepMs, maxMs } = axisFor(this.#scaleMs, widthPx);
+    chart.options.scales.x.max = maxMs;
+    chart.options.scales.x.ticks.stepSize = stepMs;
   }
 
   #fill({ rows, total }) {

@@ -7,7 +7,7 @@ import { PlayClock, bufferDelayS, isHeard } from "../../../voice/page/heard.js";
 import { LineWatch } from "../../../voice/page/line_watch.js";
 import { readIceServers } from "../../../voice/page/link.js";
 import { durationInWords, microphoneSentence, refusalSentence, troubleSentence } from "../../../voice/page/sentences.js";
-import { Turns, median } from "../../../voice/page/turns.js";
+import { Turns, axisFor, median } from "../../../voice/page/turns.js";
 
 test("what sounds now lags the position by the jitter buffer", () => {
   const clock = new PlayClock(48000);
@@ -110,6 +110,18 @@ test("turns without an answer have no bar", () => {
   assert.deepEqual(turns.bars().stages[0], [250, 800]);
   assert.equal(turns.summary(), "Turn 3: 800 ms. 1 of 2 turns within 700 ms.");
   assert.deepEqual(turns.rows().total, { lastMs: 800, medianMs: 600 });
+});
+
+test("the time axis ends with a tick, and narrow ones have fewer", () => {
+  assert.deepEqual(axisFor(900, 380), { stepMs: 100, maxMs: 900 });
+  assert.deepEqual(axisFor(900, 260), { stepMs: 200, maxMs: 1000 });
+  assert.deepEqual(axisFor(1290, 380), { stepMs: 200, maxMs: 1400 });
+  for (let scaleMs = 900; scaleMs < 20_000; scaleMs += 37) {
+    for (const widthPx of [0, 200, 300, 440, 900]) {
+      const { stepMs, maxMs } = axisFor(scaleMs, widthPx);
+      assert.ok(maxMs % stepMs === 0 && maxMs >= scaleMs && maxMs < scaleMs + stepMs, `${scaleMs} ${widthPx}`);
+    }
+  }
 });
 
 test("before the first answer there is nothing to say", () => {
