@@ -8,7 +8,7 @@ and that count is the clock of `words`, `position`, `clear` and `played`.
     hello                    ->
                              <-     ready | error and close 1013
     (audio), played          ->
-                             <-     (audio), state, speech, partial, final, reply, words, clear, turn
+                             <-     (audio), state, partial, final, reply, words, position, clear, turn, error
     hangup                   ->
                              <-     bye
 """
@@ -100,7 +100,11 @@ class Word:
 
 @dataclass(frozen=True)
 class Words:
-    """When the words of audio about to be sent will sound, on the output sample clock."""
+    """When the words of audio about to be sent will sound, on the output sample clock.
+
+    What the agent says by himself (greeting, filler, idle prompt, goodbye, apology) has these alone, with the number of
+    the turn it stands in, 0 before the first.
+    """
 
     TYPE: ClassVar[str] = "words"
     turn: int
@@ -126,7 +130,7 @@ class Clear:
 
 @dataclass(frozen=True)
 class Turn:
-    """The turn is over. `stages_ms` is its waterfall and sums to `latency_ms`, which is None for an unanswered turn.
+    """The turn is over, or the call ends within it. `stages_ms` is its waterfall and sums to `latency_ms`, which is None for an unanswered turn.
 
     `heard` is the part of the answer that the caller heard, which is what the conversation remembers.
     """

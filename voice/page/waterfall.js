@@ -26,7 +26,7 @@ export class Waterfall {
         animation: isCalm ? false : { duration: 200 },
         layout: { padding: { top: 20 } },
         onResize: (chart, { width }) => this.#fit(chart, width),
-        scales: { x: { stacked: true, min: 0, max: 900, ticks: { autoSkip: false, maxRotation: 0 } }, y: { stacked: true } },
+        scales: { x: { stacked: true, min: 0, max: 900, ticks: { autoSkip: false, callback: String, maxRotation: 0 } }, y: { stacked: true } },
         plugins: { legend: { display: false }, tooltip: { callbacks: { title: ([item]) => `Turn ${item.label}`, label: tip } } },
       },
       plugins: [{ id: "budget", afterDatasetsDraw: (chart) => drawBudget(chart, canvas) }],
