@@ -47,22 +47,29 @@ def _section(lines: list[str], places: Mapping[Address, Address]) -> list[str]:
     """One description of media, or what stands before the first."""
     default = _default(lines)
     host, port = _NOWHERE if default is None else places.get(default, _NOWHERE)
-    result: dict[str, None] = {}  # two candidates may have one place
-    for number, line in enumerate(lines):
-        if line.startswith("m="):
-            kind, offered, rest = line.split(" ", 2)
-            result[line if offered == "0" else f"{kind} {port} {rest}"] = None
-        elif line.startswith("c="):
-            result[f"c=IN {_family(host)} {host}"] = None
-        elif line.startswith("a=rtcp:"):
-            result[f"a=rtcp:{_NOWHERE[1]} IN IP4 {_NOWHERE[0]}"] = None
-        elif line.startswith(_CANDIDATE):
+    result: list[str] = []
+    placed: set[str] = set()  # two candidates may have one place
+    for line in lines:
+        if line.startswith(_CANDIDATE):
             address = _usable(line)
-            if address is not None and address in places:
-                result[_placed(line, places[address])] = None
+            new = _placed(line, places[address]) if address is not None and address in places else None
+            if new is not None and new not in placed:
+                placed.add(new)
+                result.append(new)
+        elif line.startswith("c="):
+            result.append(f"c=IN {_family(host)} {host}")
+        elif line.startswith("a=rtcp:"):
+            result.append(f"a=rtcp:{_NOWHERE[1]} IN IP4 {_NOWHERE[0]}")
         else:
-            result[line if line not in result else f"{line}{' ' * number}"] = None
-    return [line.rstrip() for line in result]
+            result.append(_with_port(line, port) if line.startswith("m=") else line)
+    return result
+
+
+def _with_port(line: str, port: int) -> str:
+    """A port of 0 is a refusal and stays one (RFC 9429, 5.3.1)."""
+    kind, _, rest = line.partition(" ")
+    offered, _, rest = rest.partition(" ")
+    return f"{kind} {port} {rest}" if offered.isdecimal() and offered != "0" else line
 
 
 def _default(lines: list[str]) -> Address | None:
@@ -90,7 +97,9 @@ def _placed(line: str, place: Address) -> str:
     parts = line.split()
     parts[4], parts[5] = place[0], str(place[1])
     rest = parts[8:]
-    kept = [f"{key} {value}" for key, value in zip(rest[::2], rest[1::2], strict=False) if key not in ("raddr", "rport")]
+    kept = [
+        f"{key} {value}" for key, value in zip(rest[::2], rest[1::2], strict=False) if key not in ("raddr", "rport")
+    ]
     return " ".join([*parts[:6], "typ", "host", *kept])
 
 
