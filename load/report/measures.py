@@ -102,8 +102,8 @@ def _of_requests(requests: Sequence[RequestRecord]) -> dict[str, Groups]:
 
 def _turn_rates(run: RunDocument) -> dict[str, Rate]:
     wanted = asked(run.turns)
-    compared = [t for t in wanted if t.latency_s is not None and t.server_latency_s is not None]
     answered = [t for t in wanted if t.outcome in ("answered", "interrupted")]
+    compared = [t for t in answered if t.latency_s is not None and t.server_latency_s is not None]
     on_time = [t for t in answered if t.latency_s is not None and not is_late(t)]
     return {
         "on_time": Rate(len(on_time), len(wanted), "higher"),
