@@ -20,7 +20,7 @@ from deploy.catalogue import Catalogue, Model, read_catalogue
 from deploy.errors import CallError, DeployError, NoProfile, StartError
 from deploy.flags import DEFAULT_URLS
 from deploy.model_list import as_lines, as_objects
-from deploy.profile import Profile, nearest_profile, read_profile
+from deploy.profile import Profile, log_folder, nearest_profile, read_profile
 from deploy.progress import progress_for
 from deploy.recording import read_speech, write_stereo
 from deploy.sources import resolve_with_pip
@@ -31,11 +31,12 @@ from wire import calls
 from wire.calls import RTC_HZ
 from wire.config import ConfigError, read_key
 from wire.messages import PROTOCOL_VERSION
+from wire.urls import HTTP, split_url
 from wire.weights import cache_dir
 
 logger = logging.getLogger("offhook")
 
-SCHEMES = {"websocket": ("ws://", "wss://"), "webrtc": ("http://", "https://")}
+SCHEMES = {"websocket": ("ws", "wss"), "webrtc": HTTP}
 PIPE_COLUMNS = 320  # of a call's report that goes into a file or pipe: transcripts are not cut
 LIST_COLUMNS = 100
 
@@ -58,9 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _up(arguments: argparse.Namespace) -> None:
     catalogue = read_catalogue(arguments.catalogue)
-    profile = _profile(arguments.profile, catalogue)
+    profile = _profile(arguments.profile, catalogue, reads_keys=True)
     _puller(catalogue, arguments).pull([catalogue.model(model) for model in profile.models])
-    up(profile, arguments.profile, cache_dir() / "logs")
+    up(profile, arguments.profile, log_folder(cache_dir(), profile))
 
 
 def _pull(arguments: argparse.Namespace) -> None:
@@ -95,10 +96,7 @@ def _call(arguments: argparse.Namespace) -> None:
     key = read_key(arguments.key_file) if arguments.key_file is not None else None
     if arguments.out is not None and not arguments.out.absolute().parent.is_dir():
         raise CallError(f"{arguments.out}: its folder does not exist")
-    url = arguments.url or DEFAULT_URLS[arguments.transport]
-    if not url.startswith(SCHEMES[arguments.transport]):
-        hint = f"it looks like {DEFAULT_URLS[arguments.transport]}"
-        raise CallError(f"{url} is no address of a {arguments.transport} call", hint)
+    url = _call_url(arguments.url, arguments.transport)
     is_rtc = arguments.transport == "webrtc"
     speeches, rate_hz = read_speech(arguments.wav, RTC_HZ if is_rtc else None)
     hello = calls.Hello(
@@ -134,11 +132,21 @@ def _call(arguments: argparse.Namespace) -> None:
         raise broken
 
 
-def _profile(path: Path, catalogue: Catalogue) -> Profile:
+def _profile(path: Path, catalogue: Catalogue, *, reads_keys: bool = False) -> Profile:
     """Raises: NoProfile; ConfigError for one that is wrong."""
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         raise NoProfile(f"there is no profile {path}", nearest_profile(path))
-    return read_profile(path, catalogue)
+    return read_profile(path, catalogue, reads_keys=reads_keys)
+
+
+def _call_url(given: str | None, transport: str) -> str:
+    """Raises: CallError."""
+    default = DEFAULT_URLS[transport]
+    try:
+        return split_url(default if given is None else given, SCHEMES[transport]).geturl()  # the scheme in lower case
+    except ValueError as error:
+        query = "; --language, --voice and --no-greeting say what a query would" if "?" in (given or "") else ""
+        raise CallError(f"--url of a {transport} call: {error}", f"it looks like {default}{query}") from None
 
 
 def _puller(catalogue: Catalogue, arguments: argparse.Namespace) -> Puller:

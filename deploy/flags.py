@@ -16,7 +16,8 @@ MAX_BARGE_IN_MS = 60_000
 UP = """\
 Fetches what weights are missing, checks that the ports of the profile are free, starts its processes in the order of
 their needs, and prints the address for calls when all are ready. A process that crashes is started again; the others
-go on. Ctrl-C lets running calls end, a second Ctrl-C ends everything at once. Logs: `logs` in the cache folder."""
+go on. Ctrl-C lets running calls end, a second Ctrl-C ends everything at once. Logs: `logs` in the cache
+folder, or `logs-PORT` where the first port of the profile is not 8080."""
 DOCTOR = """\
 Looks at this machine, the packages, the weights, ports and keys that a profile needs, and at its services if they run,
 and says how to mend what is not right. Starts nothing and changes nothing. Exit code 1 when there is a problem; a

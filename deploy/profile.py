@@ -6,6 +6,7 @@ workers are somebody else's vLLM. What the profile asks for follows from it: mod
 
 from __future__ import annotations
 
+import os
 import sys
 import urllib.parse
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from router.config import RouterConfig
 from stt.config import SttConfig
 from tts_engine.config import TtsConfig
 from voice.config import VoiceConfig
-from wire.config import ConfigError, Document, EdgeConfig, is_loopback, read
+from wire.config import ConfigError, Document, EdgeConfig, is_loopback, read, read_key, read_secret
 from wire.strict import nearest
 
 # numpy's matrix products are small here: a second BLAS thread costs more than it wins (measured: mel spectrum of 8 s,
@@ -28,6 +29,7 @@ from wire.strict import nearest
 ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 ONE_THREAD = {**ONE_BLAS_THREAD, "OMP_NUM_THREADS": "1"}
 
+FIRST_PORT = 8080  # of `deploy/profiles/cpu.yaml`
 ELSEWHERE = -1  # a port that nobody here has
 
 
@@ -69,6 +71,22 @@ class Profile:
             found.setdefault(model, where)
         return found
 
+    @property
+    def key_files(self) -> dict[str, tuple[Path, bool]]:
+        """The files of API keys and of a TURN server's password, by the dotted path that names them; True for keys."""
+        return {where: (path, is_key) for where, path, is_key in self._named_files() if path is not None}
+
+    def _named_files(self) -> Iterator[tuple[str, Path | None, bool]]:
+        for _, where, edge in self.edges:
+            yield f"{where}.api_key_file", edge.api_key_file, True
+        if self.voice is not None:
+            yield "voice.service_key_file", self.voice.service_key_file, True
+            for i, server in enumerate(self.voice.webrtc.ice_servers):
+                yield f"voice.webrtc.ice_servers[{i}].credential_file", server.credential_file, False
+        for i, model in enumerate(self.router.models if self.router is not None else ()):
+            for j, worker in enumerate(model.workers):
+                yield f"router.models[{i}].workers[{j}].api_key_file", worker.api_key_file, True
+
     def _named_models(self) -> Iterator[tuple[str, str]]:
         if self.voice is not None:
             yield "voice.vad_model", self.voice.vad_model
@@ -85,8 +103,11 @@ class Profile:
                 yield f"llm.workers[{i}].weights", worker.weights
 
 
-def read_profile(path: Path, catalogue: Catalogue) -> Profile:
-    """Raises: ConfigError, with file, line and dotted path."""
+def read_profile(path: Path, catalogue: Catalogue, *, reads_keys: bool = False) -> Profile:
+    """With `reads_keys` the key files are tried as well, which those who start the profile want.
+
+    Raises: ConfigError, with file, line and dotted path.
+    """
     document = read(path)
     profile = document.parse(Profile)
     if not profile.edges:
@@ -94,16 +115,30 @@ def read_profile(path: Path, catalogue: Catalogue) -> Profile:
     _check_models(document, profile, catalogue)
     _check_ports(document, profile)
     _check_addresses(document, profile)
+    if reads_keys:
+        _check_keys(document, profile)
     return profile
+
+
+def read_key_file(path: Path, *, is_key: bool) -> str:
+    """Of `Profile.key_files`. Raises: ConfigError."""
+    return read_key(path) if is_key else read_secret(path, "TURN password")
 
 
 def nearest_profile(path: Path) -> str:
     """A hint for somebody who named a file that is not there."""
-    known = {each.name: each for folder in (path.parent, PROFILES) for each in sorted(folder.glob("*.yaml"))}
+    folders = filter(os.path.isdir, (path.parent, PROFILES))
+    known = {each.name: each for folder in folders for each in sorted(folder.glob("*.yaml"))}
     names = {name: name for name in known} | {Path(name).stem: name for name in known}
     close = nearest(path.name, names)
     listed = ", ".join(str(each) for each in known.values()) or "none"
     return f"did you mean {known[names[close]]}?" if close else f"profiles that are there: {listed}"
+
+
+def log_folder(cache: Path, profile: Profile) -> Path:
+    """`logs`, or `logs-PORT` where the first port is not the default profile's: stacks side by side share no file."""
+    _, _, edge = profile.edges[0]
+    return cache / ("logs" if edge.port == FIRST_PORT else f"logs-{edge.port}")
 
 
 def specs(profile: Profile, path: Path) -> list[Spec]:
@@ -146,6 +181,14 @@ def _check_models(document: Document, profile: Profile, catalogue: Catalogue) ->
             raise _fail(document, where, str(error)) from None
 
 
+def _check_keys(document: Document, profile: Profile) -> None:
+    for where, (path, is_key) in profile.key_files.items():
+        try:
+            read_key_file(path, is_key=is_key)
+        except ConfigError as error:
+            raise _fail(document, where, str(error)) from None
+
+
 def _check_ports(document: Document, profile: Profile) -> None:
     taken: dict[int, str] = {}
     for _, where, edge in profile.edges:
@@ -171,7 +214,7 @@ def _check_addresses(document: Document, profile: Profile) -> None:
     for i, model in enumerate(profile.router.models):
         for j, worker in enumerate(model.workers):
             where = f"router.models[{i}].workers[{j}].url"
-            there = served.get(_port_here(document, where, worker.url))
+            there = served.get(_port_here(worker.url))
             if there is not None and there != (worker.model or model.id):
                 raise _fail(document, where, f"the worker there serves '{there}', not '{worker.model or model.id}'")
 
@@ -179,16 +222,13 @@ def _check_addresses(document: Document, profile: Profile) -> None:
 def _check_url(document: Document, profile: Profile, where: str, url: str, owner: str) -> None:
     owners = profile.llm_workers if owner == "llm" else (owner,)
     ports = [edge.port for name, _, edge in profile.edges if name in owners]
-    port = _port_here(document, where, url)
+    port = _port_here(url)
     if ports and port != ELSEWHERE and port not in ports:
         raise _fail(document, where, f"leads to port {port}, but {owner} listens on {ports[0]}")
 
 
-def _port_here(document: Document, where: str, url: str) -> int:
+def _port_here(url: str) -> int:
     """The port of a URL to this machine, `ELSEWHERE` for another machine's."""
     parts = urllib.parse.urlsplit(url)
-    try:
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    except (ValueError, KeyError):
-        raise _fail(document, where, f"is no http address with a port: {url}") from None
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     return port if is_loopback(parts.hostname or "") else ELSEWHERE

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wire.config import EdgeConfig
+from wire.urls import require_http
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,7 @@ class WorkerConfig:
     api_key_file: Path | None = None
 
     def __post_init__(self) -> None:
-        if not self.url.startswith(("http://", "https://")):
-            raise ValueError("url must start with http:// or https://")
+        require_http("url", self.url)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wire.config import EdgeConfig
+from wire.strict import Invalid
+from wire.urls import is_host, require_http
+
+STUN_PORT = 3478  # RFC 8489, 8.1: where none is named
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,12 @@ class IceServer:
     credential_file: Path | None = None  # holds the password of a TURN server
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"(stun|stuns|turn|turns):[^\s:?]+(:\d{1,5})?(\?transport=(udp|tcp))?", self.url):
-            raise ValueError(f"no address such as stun:HOST:3478 or turn:HOST:3478?transport=udp: {self.url}")
+        found = re.fullmatch(r"(?:stuns?|turns?):([^\s:?]+)(?::([0-9]{1,5}))?(?:\?transport=(?:udp|tcp))?", self.url)
+        if found is None or not is_host(found[1]) or not 0 < int(found[2] or STUN_PORT) < 65536:
+            problem = "no address such as stun:HOST:3478 or turn:HOST:3478?transport=udp"
+            raise Invalid("url", f"{problem}: {self.url!r:.80}")
+        if self.username is not None and not re.fullmatch(r"[!#-\[\]-~]+", self.username):
+            raise Invalid("username", "printable ASCII without spaces, quotes and backslashes")  # of a header
         if self.url.startswith("turn") and (self.username is None or self.credential_file is None):
             raise ValueError("a TURN server needs username and credential_file")
 
@@ -84,7 +92,7 @@ class WebRtcConfig:
             try:
                 ipaddress.ip_address(address)
             except ValueError:
-                raise ValueError(f"ice_addresses takes IP addresses, got {address}") from None
+                raise Invalid("ice_addresses", f"takes IP addresses, got {address!r:.80}") from None
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,7 @@ class VoiceConfig:
 
     def __post_init__(self) -> None:
         for name in ("stt_url", "tts_url", "llm_url"):
-            if not getattr(self, name).startswith(("http://", "https://")):
-                raise ValueError(f"{name} must start with http:// or https://")
+            require_http(name, getattr(self, name))
         if self.max_calls < 1:
             raise ValueError("max_calls must be at least 1")
         if not 0 <= self.prefill_tokens <= 1:

@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import types
 import typing
+import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -55,10 +56,15 @@ def parse(cls: type[T], value: object, where: str = "") -> T:
             raise Invalid(_join(where, name), "missing")
     try:
         return cast(T, cls(**arguments))
-    except Invalid:
-        raise
+    except Invalid as error:  # of `__post_init__`, which knows the key and not what is above
+        raise Invalid(_join(where, error.where), error.problem) from None
     except ValueError as error:
         raise Invalid(where, str(error)) from None
+
+
+def is_clean(text: str) -> bool:
+    """Without control characters and halves of characters, which neither a line of text nor a file name survives."""
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 
 def nearest(key: str, known: typing.Iterable[str]) -> str | None:
@@ -116,10 +122,19 @@ def _convert_scalar(hint: Any, value: object, where: str) -> object:
     if hint is float and isinstance(value, float) and value != value:
         raise Invalid(where, "must be a number, got NaN")
     if hint is Path and isinstance(value, str):
-        return Path(value).expanduser()
+        return _path(value, where)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise Invalid(where, f"expected {hint.__name__}, got {_name(value)}")
     return value
+
+
+def _path(text: str, where: str) -> Path:
+    if not text or not is_clean(text):
+        raise Invalid(where, f"expected a path, got {_name(text)}")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise Invalid(where, f"there is no home folder for {text!r:.{MAX_ECHO}}") from None
 
 
 def _join(where: str, key: str) -> str:

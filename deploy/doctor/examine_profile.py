@@ -18,7 +18,7 @@ from deploy.doctor.read_services import read_elsewhere, read_listeners
 from deploy.doctor.services import check_services
 from deploy.doctor.weights import check_weights, read_weights
 from deploy.paths import offhook
-from deploy.profile import Profile, nearest_profile, read_profile
+from deploy.profile import Profile, log_folder, nearest_profile, read_profile
 from deploy.store import Store
 from wire.config import ConfigError
 
@@ -31,7 +31,7 @@ def examine_profile(path: Path, catalogue_path: Path, cache: Path) -> tuple[Need
         catalogue = read_catalogue(catalogue_path)
         profile = read_profile(path, catalogue)
     except ConfigError as error:
-        mend = CORRECT_IT if os.path.exists(path) else nearest_profile(path)
+        mend = CORRECT_IT if os.path.lexists(path) else nearest_profile(path)
         return Needs(), [Finding("profile", "profile", "problem", str(error), mend)]
     return _examine(path, profile, catalogue, cache)
 
@@ -47,7 +47,7 @@ def _examine(path: Path, profile: Profile, catalogue: Catalogue, cache: Path) ->
     findings = [
         Finding("profile", "profile", "ok", f"{path}: {sections}"),
         *check_weights(weights, offhook()),
-        *check_services(listeners, elsewhere, up, again, path, cache / "logs"),
+        *check_services(listeners, elsewhere, up, again, path, log_folder(cache, profile)),
         *(check_callers(read_reach(profile.voice)) if profile.voice is not None else ()),
         *check_keys(*read_keys(profile)),
     ]

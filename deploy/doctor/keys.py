@@ -21,6 +21,7 @@ class KeyFile:
     digest: str = ""
     error: str = ""
     exists: bool = True
+    is_file: bool = True  # no folder, device or pipe
     is_open: bool = False  # readable by everyone
 
 
@@ -45,7 +46,9 @@ def check_keys(files: Sequence[KeyFile], uses: Sequence[Use]) -> Iterator[Findin
 def _file(file: KeyFile) -> Finding:
     if not file.error:
         return Finding("keys", file.where, "ok", f"{file.path} is readable, and not by everyone")
-    if file.is_open:
+    if not file.is_file:
+        mend = f"profile: {file.where}: a file that holds the key"
+    elif file.is_open:
         mend = f"chmod 600 {file.path}"
     elif file.exists:
         mend = f"(umask 077; openssl rand -hex 24 > {file.path}), or make it readable for this user"

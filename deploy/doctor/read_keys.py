@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
 from deploy.doctor.keys import KeyFile, Use
-from deploy.profile import Profile
-from wire.config import ConfigError, is_loopback, read_key, read_secret
+from deploy.profile import Profile, read_key_file
+from wire.config import ConfigError, is_loopback
 
 
 def read_keys(profile: Profile) -> tuple[list[KeyFile], list[Use]]:
-    files = {where: _read(where, path, is_key) for where, path, is_key in _named(profile)}
+    files = {where: _read(where, path, is_key) for where, (path, is_key) in profile.key_files.items()}
     by_port = {edge.port: files.get(f"{where}.api_key_file") for _, where, edge in profile.edges}
     uses = []
     for client, url_key, url in _clients(profile):
@@ -21,23 +22,6 @@ def read_keys(profile: Profile) -> tuple[list[KeyFile], list[Use]]:
         if is_loopback(parts.hostname or "") and parts.port in by_port:
             uses.append(Use(client, url_key, files.get(client), by_port[parts.port]))
     return list(files.values()), uses
-
-
-def _named(profile: Profile) -> Iterator[tuple[str, Path, bool]]:
-    """Key of the profile, path, and whether it is one of our API keys."""
-    for _, where, edge in profile.edges:
-        if edge.api_key_file is not None:
-            yield f"{where}.api_key_file", edge.api_key_file, True
-    if (voice := profile.voice) is not None:
-        if voice.service_key_file is not None:
-            yield "voice.service_key_file", voice.service_key_file, True
-        for i, server in enumerate(voice.webrtc.ice_servers):
-            if server.credential_file is not None:
-                yield f"voice.webrtc.ice_servers[{i}].credential_file", server.credential_file, False
-    for i, model in enumerate(profile.router.models if profile.router is not None else ()):
-        for j, worker in enumerate(model.workers):
-            if worker.api_key_file is not None:
-                yield f"router.models[{i}].workers[{j}].api_key_file", worker.api_key_file, True
 
 
 def _clients(profile: Profile) -> Iterator[tuple[str, str, str]]:
@@ -53,16 +37,15 @@ def _clients(profile: Profile) -> Iterator[tuple[str, str, str]]:
 
 def _read(where: str, path: Path, is_key: bool) -> KeyFile:
     try:
-        secret = read_key(path) if is_key else read_secret(path, "TURN password")
+        secret = read_key_file(path, is_key=is_key)
     except ConfigError as error:
-        exists, is_open = _look(path)
-        return KeyFile(where, path, error=str(error), exists=exists, is_open=is_open)
+        return _unread(where, path, str(error))
     return KeyFile(where, path, digest=hashlib.sha256(secret.encode()).hexdigest())
 
 
-def _look(path: Path) -> tuple[bool, bool]:
-    """Whether it is there, and whether everyone may read it."""
+def _unread(where: str, path: Path, error: str) -> KeyFile:
     try:
-        return True, bool(path.stat().st_mode & 0o004)
+        mode = path.stat().st_mode
     except OSError:
-        return False, False
+        return KeyFile(where, path, error=error, exists=False)
+    return KeyFile(where, path, error=error, is_file=stat.S_ISREG(mode), is_open=bool(mode & 0o004))

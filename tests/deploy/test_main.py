@@ -18,6 +18,7 @@ from deploy.__main__ import main
 from deploy.catalogue import read_catalogue
 from tests.deploy.answering import Answering
 from tests.deploy.test_call import write_speech
+from tests.deploy.test_profile import STT
 from tests.deploy.wheelhouse import build_wheel
 
 ROOT = Path(__file__).parents[2]
@@ -213,6 +214,46 @@ async def test_call_prints_one_json_object(tmp_path: Path) -> None:
     assert turn["latency_ms"] > 0
     assert result["recording"] == str(out)
     assert out.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (("--url", ""), "must start with ws:// or wss://: ''"),
+        (("--url", "http://a"), "must start with ws:// or wss://: 'http://a'"),
+        (("--url", "ws://a", "--transport", "webrtc"), "must start with http:// or https://: 'ws://a'"),
+        (("--url", "http://[::1", "--transport", "webrtc"), "no address: Invalid IPv6 URL"),
+        (("--url", "http://a/rtc?language=de", "--transport", "webrtc"), "ends before ? and #"),
+        (("--url", "ws://a\nb"), "printable ASCII"),
+    ],
+)
+def test_address_that_is_none_is_one_line_and_a_hint(
+    flags: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["call", "--wav", "x.wav", *flags]) == 1
+    error, hint = capsys.readouterr().err.splitlines()
+    assert problem in error
+    assert "it looks like " in hint
+    assert ("--language" in hint) == ("?" in flags[1])
+
+
+@pytest.mark.parametrize(("transport", "scheme"), [("websocket", "ws"), ("webrtc", "http")])
+def test_scheme_may_be_written_in_capitals(
+    transport: str, scheme: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"{scheme.upper()}://127.0.0.1:9/v1/calls"
+    assert main(["call", "--wav", str(write_speech(tmp_path)), "--url", url, "--transport", transport]) == 1
+    assert f"no call server at {scheme}://127.0.0.1:9/v1/calls" in capsys.readouterr().err
+
+
+def test_up_refuses_a_key_file_without_end_before_it_starts_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(STT.replace("port: 8101", "port: 8101, api_key_file: /dev/zero"))
+    assert main(["up", "--profile", str(profile)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{profile}:3: stt.edge.api_key_file: /dev/zero: cannot read the API key: it is no regular file" in line
 
 
 def test_call_with_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from deploy.catalogue import read_catalogue
 from deploy.paths import DEFAULT_PROFILE
-from deploy.profile import Profile, nearest_profile, read_profile, specs
+from deploy.profile import Profile, log_folder, nearest_profile, read_profile, specs
 from deploy.restarts import Restarts
 from wire.config import ConfigError
 
@@ -145,7 +146,72 @@ def test_url_of_another_machine_is_not_ours_to_check(tmp_path: Path) -> None:
 
 
 def test_url_without_a_usable_port_is_refused(tmp_path: Path) -> None:
-    assert "no http address" in problem_of(tmp_path, VOICE.replace("8101", "99999"))
+    problem = problem_of(tmp_path, VOICE.replace("8101", "99999"))
+    assert problem.startswith("profile.yaml:4: voice.stt_url: no address: Port out of range")
+
+
+@pytest.mark.parametrize("url", ['"http://[::1"', '"http://127.0.0.1\\0:9101"', '"http://a b"', "http://", "ftp://a"])
+def test_every_address_is_checked_where_it_stands(tmp_path: Path, url: str) -> None:
+    for i, name in enumerate(("stt_url", "tts_url", "llm_url"), 4):
+        text = re.sub(f"{name}: .*", lambda _, name=name: f"{name}: {url}", VOICE)
+        assert problem_of(tmp_path, text).startswith(f"profile.yaml:{i}: voice.{name}: ")
+    text = ROUTER.replace('"http://127.0.0.1:8104"', url)
+    assert problem_of(tmp_path, text).startswith("profile.yaml:7: router.models[0].workers[0].url: ")
+
+
+@pytest.mark.parametrize("url", ["stun:a..b", "stun:a:0", "stun:a:65536", '"stun:a\\nb"', "stun:a:\u0663"])
+def test_address_of_a_stun_server_is_checked(tmp_path: Path, url: str) -> None:
+    text = VOICE + f"  webrtc:\n    ice_servers:\n    - {{url: {url}}}\n"
+    assert problem_of(tmp_path, text).startswith("profile.yaml:10: voice.webrtc.ice_servers[0].url: ")
+
+
+@pytest.mark.parametrize("name", ['"a\\nb"', '"a\'b\\""', "a b", "\u0431"])
+def test_user_of_a_turn_server_fits_a_header(tmp_path: Path, name: str) -> None:
+    server = f"{{url: 'turn:a', username: {name}, credential_file: /x}}"
+    text = VOICE + f"  webrtc:\n    ice_servers:\n    - {server}\n"
+    assert problem_of(tmp_path, text).startswith("profile.yaml:10: voice.webrtc.ice_servers[0].username: ")
+
+
+def with_key_files(path: str) -> str:
+    """A profile that names it wherever a file can be named, a line each."""
+    edge = f"\n        api_key_file: {path}\n        port:"
+    ice = f"  webrtc:\n    ice_servers:\n    - url: 'turn:a'\n      username: a\n      credential_file: {path}\n"
+    voice = VOICE.replace("{port: 8080}", f"{edge} 8080") + f"  service_key_file: {path}\n{ice}"
+    router = ROUTER.replace(
+        '- {url: "http://127.0.0.1:8104"}', f"- url: http://10.0.0.7\n          api_key_file: {path}"
+    )
+    return voice + STT.replace("{port: 8101}", f"{edge} 8101") + router + LLM.replace("{port: 8104}", f"{edge} 8104")
+
+
+@pytest.mark.parametrize("path", ["~nobodyhere/x", '"/a\\0b"', '""', '"/a\\ud800"'])
+def test_every_path_is_checked_where_it_stands(tmp_path: Path, path: str) -> None:
+    text = with_key_files("/x")
+    lines = [i for i, line in enumerate(text.splitlines()) if line.endswith("_file: /x")]
+    assert len(lines) == 6
+    for i in lines:
+        spoilt = text.splitlines()
+        spoilt[i] = spoilt[i].replace("/x", path)
+        key = spoilt[i].split(":")[0].strip()
+        assert re.match(rf"profile\.yaml:{i + 1}: \S+\.{key}: ", problem_of(tmp_path, "\n".join(spoilt)))
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "/dev/null", "pipe"])
+def test_key_files_that_are_none_are_told_to_those_who_want_the_keys(tmp_path: Path, file: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    text = with_key_files(str(tmp_path / file))
+    assert len(profile_of(tmp_path, text).key_files) == 6
+    with pytest.raises(ConfigError) as caught:
+        read_profile(tmp_path / "profile.yaml", read_catalogue(), reads_keys=True)
+    problem = str(caught.value).removeprefix(f"{tmp_path}/")
+    assert problem.startswith("profile.yaml:4: voice.edge.api_key_file: ")
+    assert "it is no regular file" in problem
+
+
+def test_stacks_with_other_ports_write_other_logs(tmp_path: Path) -> None:
+    default, other = profile_of(tmp_path, VOICE), profile_of(tmp_path, VOICE.replace("8080", "9080"))
+    assert log_folder(tmp_path, default) == tmp_path / "logs"
+    assert log_folder(tmp_path, other) == tmp_path / "logs-9080"
+    assert log_folder(tmp_path, read_profile(DEFAULT_PROFILE, read_catalogue())) == tmp_path / "logs"
 
 
 def test_model_that_the_router_does_not_serve_is_refused(tmp_path: Path) -> None:
@@ -169,6 +235,7 @@ def test_profile_without_a_section_is_refused(tmp_path: Path) -> None:
         ("cpu", "did you mean .*profiles/cpu.yaml"),
         ("mine.yml", "did you mean .*mine.yaml"),
         ("qqqqqqqq", "profiles that are there: .*mine.yaml, .*cpu.yaml"),
+        ("a" * 300 + "/zzzzzzzz", "profiles that are there: .*cpu.yaml"),
         ("no/such/folder/zzzzzzzz", "profiles that are there: .*cpu.yaml"),
     ],
 )

@@ -19,6 +19,8 @@ class Inner:
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ValueError("size must be at least 1")
+        if self.ratio < 0:
+            raise Invalid("ratio", "must not be negative")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ def test_a_full_value_is_built():
         ({"name": "n", "zzz": 1}, "zzz: unknown key; known: "),
         ({"name": "n", "inner": {"siez": 2}}, "inner.siez: unknown key; did you mean 'size'?"),
         ({"name": "n", "inner": {"size": 0}}, "inner: size must be at least 1"),
+        ({"name": "n", "many": [{}, {"ratio": -1}]}, "many[1].ratio: must not be negative"),
+        ({"name": "n", "paths": {"a": "~nobodyhere/x"}}, "paths.a: there is no home folder for '~nobodyhere/x'"),
+        ({"name": "n", "paths": {"a": "a\0b"}}, "paths.a: expected a path, got str 'a\\x00b'"),
+        ({"name": "n", "paths": {"a": ""}}, "paths.a: expected a path, got str ''"),
         ({"name": "n", "many": [{}, {"size": "2"}]}, "many[1].size: expected int, got str '2'"),
         ({"name": "n", "mode": "slow"}, "mode: expected one of fast, safe, got str 'slow'"),
         ({"name": 5}, "name: expected str, got int 5"),

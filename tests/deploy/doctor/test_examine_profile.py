@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,19 @@ def test_each_part_of_a_profile_is_looked_at(tmp_path: Path) -> None:
     assert ("services", "voice.tts_url") in found
 
 
-def test_addresses_that_are_none_are_findings(tmp_path: Path) -> None:
+def test_addresses_of_nobody_are_findings(tmp_path: Path) -> None:
     path = tmp_path / "profile.yaml"
-    strange = STT.replace("{port: 8101}", f"{{port: 8101, host: a..b, api_key_file: {tmp_path / 'none'}}}")
-    path.write_text(VOICE.replace("http://127.0.0.1:8102", "http://").replace("127.0.0.1:8103", "a..b:1") + strange)
+    strange = STT.replace("{port: 8101}", f"{{port: 8101, host: nobody.invalid, api_key_file: {tmp_path / 'none'}}}")
+    path.write_text(VOICE.replace("127.0.0.1:8103", "nobody.invalid:1") + strange)
     found = examined(path, tmp_path)
     assert found["services", "stt"].level == "problem"
-    assert "no host" in found["services", "voice.tts_url"].found
     assert found["services", "voice.llm_url"].level == "problem"
+
+
+def test_link_to_itself_and_pipe_are_no_misspelt_names(tmp_path: Path) -> None:
+    (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for name, problem in (("loop.yaml", "Too many levels of symbolic links"), ("pipe.yaml", "no regular file")):
+        finding = examined(tmp_path / name, tmp_path)["profile", "profile"]
+        assert problem in finding.found
+        assert "docs/profile.md" in finding.mend

@@ -53,6 +53,12 @@ def test_bad_key_file_names_the_command(tmp_path: Path, text: str, mode: int, wo
     assert mend in finding.mend
 
 
+def test_key_file_that_is_a_device_is_left_alone(tmp_path: Path) -> None:
+    finding = checked(tmp_path, demanding(STT, 8101, Path("/dev/zero")))["stt.edge.api_key_file problem"]
+    assert "no regular file" in finding.found
+    assert finding.mend == "profile: stt.edge.api_key_file: a file that holds the key"
+
+
 def test_absent_key_file_is_to_be_made(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "stt.key"
     finding = checked(tmp_path, demanding(STT, 8101, path))["stt.edge.api_key_file problem"]
