@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import NoReturn
 
 import aiohttp
 from aiohttp import web
@@ -39,9 +40,17 @@ def unreachable(target: str, error: Exception) -> web.Response:
     return web.json_response({"error": {"message": message, "type": "unavailable", "code": "unavailable"}}, status=502)
 
 
+def lose(request: web.Request) -> NoReturn:
+    """End the client's connection as if we had died. Raises: ConnectionResetError, which ends the handler quietly."""
+    if request.transport is not None:
+        request.transport.abort()
+    raise ConnectionResetError
+
+
 async def hand_on(request: web.Request, http: aiohttp.ClientSession, url: str) -> web.StreamResponse:
-    """Ask `url` the same and stream its answer back."""
+    """Ask `url` the same and stream its answer back. An answer that breaks off breaks off."""
     body = await request.read()
+    response: web.StreamResponse | None = None
     try:
         async with http.request(
             request.method,
@@ -56,8 +65,10 @@ async def hand_on(request: web.Request, http: aiohttp.ClientSession, url: str) -
                 await response.write(chunk)
             await response.write_eof()
             return response
-    except (aiohttp.ClientConnectionError, TimeoutError) as error:
-        return unreachable(url, error)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        if response is None:
+            return unreachable(url, error)
+        lose(request)
 
 
 def client() -> aiohttp.ClientSession:
