@@ -2,16 +2,17 @@
 
 A step is one name with its fields; one field may stand bare (`say: doctor/1`, `silence: 500`). The caller hears all the
 time and speaks when a step says so; a step begins when the one before it is over. What a step plays follows from the
-scenario's seed, the call's number and the step's place. Faults (`load.faults`) are checked by whoever knows them.
+scenario's seed, the call's number and the step's place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from load.faults.parse import Fault, parse_fault, parse_faults
 from load.speech.corpus import FILLERS, Corpus, Utterance
 from load.speech.delivery import Delivery
 from load.steps import (
@@ -20,7 +21,7 @@ from load.steps import (
     BargeIn,
     Converse,
     Expect,
-    Fault,
+    FaultNow,
     HangUp,
     Noise,
     Redial,
@@ -38,7 +39,6 @@ MAX_LISTED = 20  # names in an error
 NUM_TALKERS = 8  # utterances that babble is made of
 
 Transport: TypeAlias = Literal["websocket", "webrtc", "realtime", "pipecat", "twilio"]
-CheckFault: TypeAlias = Callable[[Mapping[str, object], str], object]  # raises Invalid; gets the fault and its path
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ class Setting:
     sends_played: bool = True  # the caller tells how far it has played
     caller: Delivery = field(default_factory=Delivery)
     echo: Echo | None = None
-    faults: tuple[Mapping[str, object], ...] = ()
     limit_ms: float = 120_000.0  # a call that takes longer has failed
 
     def __post_init__(self) -> None:
@@ -84,6 +83,7 @@ class Setting:
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Setting):
     steps: tuple[Step, ...]
+    faults: tuple[Fault, ...] = ()
 
     @property
     def flat(self) -> Iterator[Step]:
@@ -93,9 +93,10 @@ class Scenario(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class _File(Setting):
-    """Steps are told apart by their names, which strict parsing by type cannot do."""
+    """Steps and faults are told apart by their names, which strict parsing by type cannot do."""
 
     steps: tuple[object, ...]
+    faults: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,28 +105,21 @@ class _Repetition:
     steps: tuple[object, ...]
 
 
-def fault_with_kind(fault: Mapping[str, object], where: str) -> None:
-    """The least a fault must have. Raises: Invalid."""
-    if not isinstance(fault.get("kind"), str):
-        raise Invalid(f"{where}.kind", "missing: which fault?")
-
-
-def parse_scenario(document: Document, corpus: Corpus, check_fault: CheckFault = fault_with_kind) -> Scenario:
+def parse_scenario(document: Document, corpus: Corpus) -> Scenario:
     """Raises: ConfigError, with file, line and dotted path."""
     try:
         file = parse(_File, document.value)
-        for i, fault in enumerate(file.faults):
-            check_fault(fault, f"faults[{i}]")
-        steps = _parse_steps(file.steps, "steps", corpus, check_fault)
+        faults = parse_faults(file.faults)
+        steps = _parse_steps(file.steps, "steps", corpus)
         _check_order(steps, "steps", is_hung_up=False)
     except Invalid as error:
         raise ConfigError(f"{document.path}:{_line(document, error.where)}: {error}") from None
-    return Scenario(**{**vars(file), "steps": steps})
+    return Scenario(**{**vars(file), "steps": steps, "faults": faults})
 
 
-def read_scenario(path: Path, corpus: Corpus, check_fault: CheckFault = fault_with_kind) -> Scenario:
+def read_scenario(path: Path, corpus: Corpus) -> Scenario:
     """Raises: ConfigError."""
-    return parse_scenario(read(path), corpus, check_fault)
+    return parse_scenario(read(path), corpus)
 
 
 def spoken(scenario: Scenario, corpus: Corpus) -> list[Utterance]:
@@ -154,24 +148,22 @@ def talkers(corpus: Corpus) -> list[Utterance]:
     return (openings or longest)[:NUM_TALKERS]
 
 
-def _parse_steps(values: object, where: str, corpus: Corpus, check_fault: CheckFault) -> tuple[Step, ...]:
+def _parse_steps(values: object, where: str, corpus: Corpus) -> tuple[Step, ...]:
     if not isinstance(values, list | tuple) or not values:
         raise Invalid(where, "expected a list of steps")
-    return tuple(_parse_step(value, f"{where}[{i}]", corpus, check_fault) for i, value in enumerate(values))
+    return tuple(_parse_step(value, f"{where}[{i}]", corpus) for i, value in enumerate(values))
 
 
-def _parse_step(value: object, where: str, corpus: Corpus, check_fault: CheckFault) -> Step:
+def _parse_step(value: object, where: str, corpus: Corpus) -> Step:
     name, given = _named(value, where)
     kinds = {kind.NAME: kind for kind in STEPS}
     if name not in kinds:
         raise Invalid(f"{where}.{name}", f"unknown step; {_hint(name, kinds)}")
     kind, where = kinds[name], f"{where}.{name}"
     if kind is Repeat:
-        return _parse_repeat(given, where, corpus, check_fault)
-    if kind is Fault:
-        fault = given if isinstance(given, Mapping) else {}
-        check_fault(fault, where)
-        return Fault(fault)
+        return _parse_repeat(given, where, corpus)
+    if kind is FaultNow:
+        return FaultNow(parse_fault(given, where))
     if given is not None and not isinstance(given, Mapping):
         given = {kind.SHORT: given}
     step = cast(Step, parse(cast(type[Any], kind), given or {}, where))
@@ -191,11 +183,11 @@ def _named(value: object, where: str) -> tuple[str, object]:
     raise Invalid(where, "a step is one name with its fields, such as `say: {utterance: doctor/1}`")
 
 
-def _parse_repeat(given: object, where: str, corpus: Corpus, check_fault: CheckFault) -> Repeat:
+def _parse_repeat(given: object, where: str, corpus: Corpus) -> Repeat:
     fields = parse(_Repetition, given, where)
     if not 1 <= fields.times <= MAX_REPEATS:
         raise Invalid(f"{where}.times", f"must be 1 to {MAX_REPEATS}, got {fields.times}")
-    return Repeat(fields.times, _parse_steps(fields.steps, f"{where}.steps", corpus, check_fault))
+    return Repeat(fields.times, _parse_steps(fields.steps, f"{where}.steps", corpus))
 
 
 def _check_known(name: str, known: list[str], where: str, what: str) -> None:
@@ -219,7 +211,7 @@ def _check_order(steps: tuple[Step, ...], where: str, *, is_hung_up: bool) -> bo
             if is_hung_up:
                 raise Invalid(at, "there is no call any more: redial first")
             is_hung_up = True
-        elif is_hung_up and not isinstance(step, Expect | Fault | Silence):
+        elif is_hung_up and not isinstance(step, Expect | FaultNow | Silence):
             raise Invalid(at, "there is no call any more: redial first")
     return is_hung_up
 

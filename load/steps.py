@@ -5,10 +5,10 @@ Each has the `NAME` it is written under and, in `SHORT`, the field that it takes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar, Literal, TypeAlias
 
+from load.faults.parse import Fault
 from load.record import TurnOutcome
 from load.speech.delivery import Delivery
 from load.speech.dtmf import KEYS
@@ -158,12 +158,12 @@ class Redial:
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A stage or network fault from now on; those of `faults` are there from the start."""
+class FaultNow:
+    """A fault from now on; those of the scenario's `faults` are there from the start."""
 
     NAME: ClassVar[str] = "fault"
     SHORT: ClassVar[str] = ""
-    fault: Mapping[str, object]
+    fault: Fault
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ Step: TypeAlias = (
     | Dtmf
     | HangUp
     | Redial
-    | Fault
+    | FaultNow
     | Expect
     | Repeat
 )
@@ -249,7 +249,7 @@ STEPS = (
     Dtmf,
     HangUp,
     Redial,
-    Fault,
+    FaultNow,
     Expect,
     Repeat,
 )

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 import load
+from load.faults.breaks import Reset, Stall
+from load.faults.impairment import Drift, Duplicate, Jitter, Loss, Reorder
+from load.faults.kill import PROCESS_FAULTS
+from load.faults.stages import STAGE_FAULTS
 from load.scenario import Scenario, read_scenario, spoken
 from load.speech.corpus import packaged
-from load.steps import CHECKS, STEPS, Expect, Fault
+from load.steps import CHECKS, STEPS, Expect, FaultNow
 
 FOLDER = Path(load.__path__[0]) / "scenarios"
 PATHS = sorted(FOLDER.glob("*.yaml"))
@@ -51,12 +55,9 @@ def test_every_check_and_every_step_is_in_use() -> None:
     assert {step.NAME for step in every} | {"repeat"} == {kind.NAME for kind in STEPS}
 
 
-def faults() -> list[dict[str, object]]:
+def test_faults_of_networks_stages_and_processes_are_there() -> None:
     every = scenarios()
-    steps = [step.fault for scenario in every for step in scenario.flat if isinstance(step, Fault)]
-    return [dict(fault) for fault in (*steps, *(fault for scenario in every for fault in scenario.faults))]
-
-
-def test_faults_of_stages_and_networks_are_there() -> None:
-    kinds = {str(fault["kind"]) for fault in faults()}
-    assert {"loss", "jitter", "llm_stall", "llm_death", "llm_refusal", "tts_death", "stt_late", "stt_never"} <= kinds
+    faults = [step.fault for scenario in every for step in scenario.flat if isinstance(step, FaultNow)]
+    faults += [fault for scenario in every for fault in scenario.faults]
+    kinds = {type(fault) for fault in faults}
+    assert kinds >= {*STAGE_FAULTS, *PROCESS_FAULTS, Loss, Jitter, Duplicate, Reorder, Drift, Stall, Reset}
