@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from load.report.document import MAX_CPU_SHARE, MAX_SCHEDULING_ERROR_S, Validity
 from load.report.statistics import percentile
 
+MIN_DURATION_S = 5.0  # a shorter run is mostly its own beginning, which says nothing about the CPU
 
-def judge(late_s: Sequence[float], cpu_share: float, *, shares_cores: bool, num_cores: int) -> Validity:
-    """`late_s`: of each thing sent, how much later than planned it left."""
+
+def judge(
+    late_s: Sequence[float], cpu_share: float, duration_s: float, *, shares_cores: bool, num_cores: int
+) -> Validity:
+    """`late_s`: of each thing sent, how much later than planned it left. `cpu_share` is that of all `duration_s`."""
     p50, p99 = (percentile(late_s, p) if len(late_s) else None for p in (50, 99))
     found = []
     if p99 is None:
@@ -19,7 +23,7 @@ def judge(late_s: Sequence[float], cpu_share: float, *, shares_cores: bool, num_
             f"the generator could not keep time: 1 % of what it sent left more than {1000 * p99:.1f} ms late,"
             f" {1000 * MAX_SCHEDULING_ERROR_S:.0f} ms is the limit"
         )
-    if cpu_share > MAX_CPU_SHARE:
+    if cpu_share > MAX_CPU_SHARE and duration_s >= MIN_DURATION_S:
         found.append(f"the generator used {cpu_share:.0%} of a core: it cannot be told from a slow server")
     if not found and shares_cores:
         of_all = cpu_share / num_cores

@@ -64,7 +64,7 @@ def call_run(num_calls: int = 12, turns_per_call: int = 6, seed: int = 1, slower
         )
         if not is_refused:
             turns += [_turn(rng, number, turn, slower_s) for turn in range(1, turns_per_call + 1)]
-    validity = judge([0.001, 0.002], 0.2, shares_cores=True, num_cores=2)
+    validity = judge([0.001, 0.002], 0.2, 60.0, shares_cores=True, num_cores=2)
     run = RunDocument(
         SCHEMA_VERSION, True, head(), validity, 60.0, tuple(calls), tuple(turns), (), _capacity(), n=len(turns)
     )
@@ -92,7 +92,7 @@ def request_run(num_requests: int = 30, seed: int = 1) -> RunDocument:
                 figures=figures,
             )
         )
-    validity = judge([0.001], 0.1, shares_cores=False, num_cores=2)
+    validity = judge([0.001], 0.1, 60.0, shares_cores=False, num_cores=2)
     run = RunDocument(SCHEMA_VERSION, True, head("chat"), validity, 20.0, requests=tuple(requests), n=num_requests)
     return replace(run, stages=stages(run))
 

@@ -52,7 +52,7 @@ def test_requests_are_compared_by_their_figures() -> None:
         ),
         (lambda run: replace(run, is_complete=False), "B broke off"),
         (
-            lambda run: replace(run, validity=judge([1.0], 0, shares_cores=False, num_cores=1)),
+            lambda run: replace(run, validity=judge([1.0], 0, 60.0, shares_cores=False, num_cores=1)),
             "B is invalid",
         ),
     ],

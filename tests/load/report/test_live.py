@@ -77,7 +77,7 @@ def test_text_of_a_server_is_shown_and_not_obeyed() -> None:
 @pytest.mark.parametrize("field", ["invalid", "incomplete"])
 def test_a_summary_of_what_cannot_be_trusted_says_so_first(field: str) -> None:
     run = call_run()
-    late = judge([1.0], 0.1, shares_cores=False, num_cores=2)
+    late = judge([1.0], 0.1, 60.0, shares_cores=False, num_cores=2)
     run = replace(run, validity=late) if field == "invalid" else replace(run, is_complete=False)
     group = summary(run)
     assert isinstance(group, Group)

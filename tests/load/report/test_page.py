@@ -118,7 +118,7 @@ def test_a_run_without_results_is_a_page_all_the_same() -> None:
 
 @pytest.mark.slow
 def test_an_invalid_run_says_so_on_top() -> None:
-    run = replace(call_run(), validity=judge([1.0], 0.1, shares_cores=False, num_cores=2))
+    run = replace(call_run(), validity=judge([1.0], 0.1, 60.0, shares_cores=False, num_cores=2))
     assert "This run is not valid" in elements(page(run)).text
 
 

@@ -6,7 +6,7 @@ from load.report.validity import judge
 
 
 def test_a_generator_that_keeps_time_is_valid_and_its_error_is_told() -> None:
-    found = judge([0.001] * 99 + [0.004], 0.3, shares_cores=False, num_cores=2)
+    found = judge([0.001] * 99 + [0.004], 0.3, 60.0, shares_cores=False, num_cores=2)
     assert found.is_valid
     assert found.reason == ""
     assert found.scheduling_error_p50_s == 0.001
@@ -15,7 +15,7 @@ def test_a_generator_that_keeps_time_is_valid_and_its_error_is_told() -> None:
 
 
 def test_shared_cores_are_told_with_the_generators_part_of_them() -> None:
-    found = judge([0.001], 0.3, shares_cores=True, num_cores=2)
+    found = judge([0.001], 0.3, 60.0, shares_cores=True, num_cores=2)
     assert found.is_valid
     assert "share 2 cores" in found.reason
     assert "15%" in found.reason
@@ -32,6 +32,11 @@ def test_shared_cores_are_told_with_the_generators_part_of_them() -> None:
 def test_a_run_that_cannot_be_trusted_is_invalid_and_says_why(
     late_s: list[float], cpu_share: float, reason: str
 ) -> None:
-    found = judge(late_s, cpu_share, shares_cores=True, num_cores=2)
+    found = judge(late_s, cpu_share, 60.0, shares_cores=True, num_cores=2)
     assert not found.is_valid
     assert reason in found.reason
+
+
+def test_a_short_run_is_not_judged_by_its_cpu() -> None:
+    assert judge([0.001], 0.99, 1.0, shares_cores=True, num_cores=2).is_valid
+    assert not judge([0.5], 0.99, 1.0, shares_cores=True, num_cores=2).is_valid

@@ -1,0 +1,96 @@
+"""What every command that measures does around its run: flags, head, live table, results kept, summary, page."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from load.report.document import Head, Kind, Plan, RunDocument
+from load.report.host import CpuMeter, commit, host, started_at
+from load.report.live import Tally, shown, summary
+from load.report.page import write_page
+from load.report.validity import judge
+from load.report.writer import RunWriter
+
+
+def add_result_flags(parser: argparse.ArgumentParser, kind: Kind) -> None:
+    """`command_line` is not a flag: the program sets it, for the record."""
+    default = Path("out") / f"load-{kind}.json"
+    parser.add_argument("--json", type=Path, default=default, metavar="FILE", help="the result (default: %(default)s)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="the result as a page to look at (default: none)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (default: %(default)s)")
+    parser.set_defaults(command_line="")
+
+
+def head_of(
+    arguments: argparse.Namespace,
+    kind: Kind,
+    *,
+    target: str,
+    scenario: str,
+    transport: str,
+    plan: Plan,
+    notes: tuple[str, ...] = (),
+) -> Head:
+    return Head(
+        kind=kind,
+        started_at=started_at(),
+        command=arguments.command_line,
+        commit=commit(),
+        host=host(),
+        seed=arguments.seed,
+        target=target,
+        scenario=scenario,
+        transport=transport,
+        plan=plan,
+        notes=notes,
+    )
+
+
+@dataclass
+class Recording:
+    """A run in progress: append to `late_s` how late each thing left, tell `tally` what goes on."""
+
+    writer: RunWriter
+    tally: Tally
+    late_s: list[float] = field(default_factory=list)
+    start_s: float = field(default_factory=time.monotonic)
+    run: RunDocument | None = None  # when it is over
+
+    def now(self) -> float:
+        """Seconds since the start of the run."""
+        return time.monotonic() - self.start_s
+
+
+@contextmanager
+def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Iterator[Recording]:
+    """Whatever ends the block, its results are kept; they are complete when nothing was raised. Raises: LoadError."""
+    found = Recording(RunWriter(path, head), Tally(head.plan.num_planned))
+    meter = CpuMeter()
+    is_complete = False
+    try:
+        with shown(found.tally, unit, Console(stderr=True)):
+            yield found
+        is_complete = True
+    finally:
+        duration_s, cores = found.now(), head.host.num_cores
+        validity = judge(found.late_s, meter.share(), duration_s, shares_cores=shares_cores, num_cores=cores)
+        found.run = found.writer.close(validity, duration_s, is_complete=is_complete)
+
+
+def conclude(found: Recording, arguments: argparse.Namespace, console: Console) -> int:
+    """Show the result; the exit code, which is 1 for a run that is worth nothing. Raises: LoadError."""
+    run = found.run
+    assert run is not None, "the run is not over"
+    console.print(summary(run))
+    console.print(f"result: {arguments.json}", markup=False, highlight=False, soft_wrap=True)
+    if arguments.html is not None:
+        write_page(run, arguments.html)
+        console.print(f"page: {arguments.html}", markup=False, highlight=False, soft_wrap=True)
+    return 0 if run.validity is not None and run.validity.is_valid and run.stages else 1
