@@ -100,8 +100,12 @@ class Answering:
     async def _say(self, turn: int, unit: str) -> None:
         if self.utterance is None:
             await self.mouth.wait_free()  # a filler is heard to its end
+        is_first = self.utterance is None or not self.utterance.text.strip()
+        left_s = (
+            self._left_s() if is_first else None
+        )  # may raise: then nothing must have begun, which nothing would end
+        if self.utterance is None:
             self.utterance = self.mouth.begin("answer", turn)
-        is_first = not self.utterance.text.strip()
         if is_first and unit.strip():
             self.waterfall.mark("llm_first_clause", time.monotonic())
-        await self.mouth.say(self.utterance, unit, self._left_s() if is_first else None)
+        await self.mouth.say(self.utterance, unit, left_s)

@@ -42,6 +42,7 @@ class Utterance:
     ended: bool = False  # no more text comes
     complete: bool = False  # no more audio comes
     audible: bool = False
+    is_handed_over: bool = False  # the voice has text of it
     failure: str | None = None
     num_spoken_chars: int = 0  # of the text: those whose audio has come
     progress_s: float = field(default_factory=time.monotonic)  # when what it waits for, audio or text, last came
@@ -119,6 +120,7 @@ class Mouth:
         if utterance.kind == "answer":
             self._post(calls.Reply(utterance.turn, unit), None)
         await self._tts.say(utterance.number, unit, deadline_s)
+        utterance.is_handed_over = True
 
     async def finish(self, utterance: Utterance) -> None:
         """No more text comes. Raises: Unavailable."""
@@ -182,7 +184,7 @@ class Mouth:
             case speak.Error():
                 self.fail(current, f"{event.code}: {event.message}")
             case Lost():
-                if current.text:  # else nothing of it was there to be lost
+                if current.is_handed_over:  # else it waits for the voice to be back
                     self.fail(current, "the voice was lost")
             case speak.Cancelled():
                 pass

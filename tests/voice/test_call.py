@@ -191,7 +191,6 @@ async def test_a_failing_service_is_apologised_for_and_the_next_turn_works(stage
 
 @pytest.mark.parametrize("failure", ["error", "silent", "drop"])
 async def test_a_failing_voice_is_signalled_and_the_next_turn_works(stage: Stage, failure: str):
-    stage.settings = {"answer_deadline_s": 1.5}
     stage.tts.failure = failure
     async with stage.up() as base, calling(base) as caller:
         caller.say(hello())
@@ -204,6 +203,18 @@ async def test_a_failing_voice_is_signalled_and_the_next_turn_works(stage: Stage
     assert failed.outcome == "failed"
     assert caller.of(calls.Error)
     assert answered.outcome == "answered"
+
+
+async def test_the_apology_for_a_voice_that_hung_is_spoken_when_it_is_back(stage: Stage):
+    stage.tts.failure = "silent"
+    async with stage.up() as base, calling(base) as caller:
+        caller.say(hello())
+        await caller.until(calls.Turn)
+        stage.tts.failure = "none"
+        await caller.until(calls.State, lambda s: s.state == "listening")
+
+    assert "Sorry, I did not get that. Could you say it again?" in stage.tts.texts.values()
+    assert caller.num_samples == pytest.approx(11 * SECONDS_PER_WORD * OUTPUT_HZ, abs=50)
 
 
 async def test_an_answer_that_breaks_off_is_heard_as_far_as_it_got(stage: Stage):

@@ -105,6 +105,7 @@ class Link(Generic[In]):
         """The service owes an answer and does not give it: whether it is well a new connection will tell."""
         if self._connection is not None:
             logger.warning("x %s does not answer: connecting anew", self._url)
+            self._answered.clear()  # from now on, and not only once the loss is noticed
             self._connection.transport.abort()
 
     async def wait_ready(self, until_s: float) -> None:
