@@ -23,7 +23,8 @@ from llm.sequence import Finished, Generation
 from wire import request as wire_request
 from wire import sse
 from wire.errors import PeerError, WireError
-from wire.service import Lifecycle, create_app, error_body, read_json
+from wire.replies import error_body
+from wire.service import Lifecycle, create_app, read_json
 from wire.streaming import Outgoing, Streamed
 
 _SSE_HEADERS = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))

@@ -1,7 +1,7 @@
 """Which of the words that were heard belong to the LLM's reply, and not to a filler or canned opener before it. Pure.
 
-The reply's text is the server's word for it, the heard words are our own recognition's, so both hold errors: a heard word
-begins the reply when it starts the first run that matches the head of the reply.
+The reply's text is the server's word for it, the heard words are our own recognition's, so both hold errors: a heard
+word begins the reply when it starts the first run that matches the head of the reply.
 """
 
 from __future__ import annotations

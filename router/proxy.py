@@ -24,8 +24,9 @@ from router.config import RouterConfig
 from router.workers import Pool, Worker
 from wire import sse
 from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable, WireError
+from wire.replies import error_body
 from wire.request import RequestContext, from_headers
-from wire.service import Lifecycle, error_body, read_json
+from wire.service import Lifecycle, read_json
 from wire.streaming import Outgoing, Streamed
 from wire.strict import nearest
 

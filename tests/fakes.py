@@ -179,17 +179,18 @@ class FakeLlm:
             return StreamingResponse(self._events([]), media_type="text/event-stream")
         self.prompts.append(body["messages"])
         self.bodies.append(body)
+        failure = self.failure  # of this request, whatever comes after it
         self.asked.set()
-        if self.failure == "error" and not self.fail_half_way:
+        if failure == "error" and not self.fail_half_way:
             return JSONResponse({"error": {"message": "out of order"}}, status_code=503)
         reply = self.replies[min(len(self.prompts), len(self.replies)) - 1]
-        return StreamingResponse(self._events(reply.split(" ")), media_type="text/event-stream")
+        return StreamingResponse(self._events(reply.split(" "), failure), media_type="text/event-stream")
 
-    async def _events(self, words: list[str]) -> AsyncIterator[bytes]:
+    async def _events(self, words: list[str], failure: Failure = "none") -> AsyncIterator[bytes]:
         try:
             for i, word in enumerate(words):
-                if self.failure != "none" and (not self.fail_half_way or i >= len(words) // 2):
-                    if self.failure == "silent":
+                if failure != "none" and (not self.fail_half_way or i >= len(words) // 2):
+                    if failure == "silent":
                         await asyncio.sleep(3600)
                     return
                 await asyncio.sleep(self.token_s if i else max(self.token_s, self.first_token_s))

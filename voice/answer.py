@@ -26,7 +26,7 @@ from wire.request import RequestContext
 
 Outcome: TypeAlias = Literal["answered", "interrupted", "failed", "empty"]
 
-FIRST_CLAUSE_S = 0.15  # after the first token: what there is by then is spoken, clause or not
+FIRST_CLAUSE_S = 0.12  # after the first token: what there is by then is spoken, clause or not
 
 
 @dataclass

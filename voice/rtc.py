@@ -38,6 +38,7 @@ from wire.strict import Invalid, parse
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10.0
+SDP_TIMEOUT_S = 10.0
 MAX_SDP_BYTES = 65_536
 
 Serve = Callable[[Transport, calls.Hello], Awaitable[object]]
@@ -172,7 +173,7 @@ def _hello(query: Mapping[str, str]) -> calls.Hello:
     if "greeting" in given:
         given["greeting"] = {"true": True, "false": False}.get(str(given["greeting"]), given["greeting"])
     if "version" in given:
-        given["version"] = int(query["version"]) if query["version"].isdecimal() else query["version"]
+        given["version"] = int(query["version"]) if query["version"] in ("0", "1", "2") else query["version"]
     if rates := known.keys() & given.keys() - {"version"}:
         raise PeerError(f"{min(rates)}: WebRTC agrees on rates by itself", code="bad_message")
     try:
@@ -190,7 +191,7 @@ async def _read_text(request: Request, media_type: str) -> str:
     if given != media_type:
         raise PeerError(f"content-type must be {media_type}", code="bad_media_type", http_status=415)
     try:
-        return (await read_body(request, MAX_SDP_BYTES)).decode()
+        return (await read_body(request, MAX_SDP_BYTES, SDP_TIMEOUT_S)).decode()
     except UnicodeDecodeError:
         raise PeerError("the body is not UTF-8", code="bad_sdp") from None
 

@@ -25,7 +25,8 @@ from voice.transports.websocket import WebSocketTransport
 from wire import calls
 from wire.config import read_key
 from wire.errors import Overloaded, PeerError, WireError
-from wire.service import Lifecycle, create_app, error_response
+from wire.replies import error_response
+from wire.service import Lifecycle, create_app
 from wire.sockets import Disconnected
 from wire.weights import model_dir
 

@@ -130,8 +130,9 @@ class Clear:
 
 @dataclass(frozen=True)
 class Turn:
-    """The turn is over, or the call ends within it. `stages_ms` is its waterfall and sums to `latency_ms`, which is None for an unanswered turn.
+    """The turn is over, or the call ends within it.
 
+    `stages_ms` is its waterfall and sums to `latency_ms`, which is None for an unanswered turn.
     `heard` is the part of the answer that the caller heard, which is what the conversation remembers.
     """
 

@@ -33,6 +33,7 @@ class EdgeConfig:
     port: int
     host: str = "127.0.0.1"
     api_key_file: Path | None = None  # demanded when host is not loopback
+    allowed_hosts: tuple[str, ...] = ()  # without a key: names beside localhost by which a proxy calls it
     drain_timeout_s: float = 30.0  # SIGTERM: how long running calls or requests may take to finish
 
     def __post_init__(self) -> None:

@@ -15,6 +15,9 @@ import aioice.ice
 
 from wire.config import is_loopback
 
+MAX_CANDIDATES = 32  # of a peer, in all: a machine with many addresses names a dozen, and each is checked
+MAX_PORT_DIGITS = 5
+
 _every_address = aioice.ice.get_host_addresses
 
 
@@ -61,7 +64,7 @@ def _is_barred(line: str, addresses: Sequence[str]) -> bool:
     if not line.startswith("a=candidate:"):
         return False
     parts = line.split()  # RFC 8839, 5.1: foundation component transport priority address port typ ...
-    if len(parts) < 8 or not parts[5].isdecimal():
+    if len(parts) < 8 or not parts[5].isdecimal() or len(parts[5]) > MAX_PORT_DIGITS:
         return True
     _, component, transport, _, host, port, *_ = parts
     is_usable = component == "1" and transport.lower() == "udp" and 0 < int(port) < 65536

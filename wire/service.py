@@ -9,7 +9,7 @@ clear line.
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 import logging
 import socket
 import sys
@@ -24,17 +24,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import ClientDisconnect
 
 from wire.config import ConfigError, EdgeConfig, read_key
-from wire.errors import Overloaded, PeerError, Unauthorized, Unavailable, WireError
+from wire.errors import PeerError, Unavailable, WireError
+from wire.gate import KeyCheck, SameSite
 from wire.messages import read_json_object
+from wire.replies import error_body, error_response
 
 logger = logging.getLogger(__name__)
 
 MAX_WS_MESSAGE_BYTES = 1 << 20
 STUCK_PEER_S = 20.0  # TCP_USER_TIMEOUT: a peer that acknowledges nothing for this long is cut off by the kernel
 WS_PING_S = 10.0  # a vanished peer is noticed within two of these
+BODY_TIMEOUT_S = 60.0
 MAX_BODY_BYTES = 32 << 20  # 25 MiB is OpenAI's limit for an audio file, plus its form
 
 
@@ -102,7 +105,9 @@ def create_app(
 
     app = FastAPI(title=f"Offhook {lifecycle.service}", lifespan=live, docs_url=None, redoc_url=None)
     if edge.api_key_file is not None:
-        app.add_middleware(_KeyCheck, key=read_key(edge.api_key_file), public=("/health", *public))
+        app.add_middleware(KeyCheck, key=read_key(edge.api_key_file), public=("/health", *public))
+    else:
+        app.add_middleware(SameSite, hosts=edge.allowed_hosts)
     app.add_exception_handler(WireError, _wire_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
@@ -126,13 +131,19 @@ def create_app(
     return app
 
 
-async def read_body(request: Request, limit_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """Raises: PeerError above the limit, without reading the rest."""
+async def read_body(request: Request, limit_bytes: int = MAX_BODY_BYTES, timeout_s: float = BODY_TIMEOUT_S) -> bytes:
+    """Raises: PeerError above the limit, without reading the rest; for a body that is not there in time, or never."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit_bytes:
-            raise PeerError(f"request body above {limit_bytes} bytes", code="too_large", http_status=413)
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit_bytes:
+                    raise PeerError(f"request body above {limit_bytes} bytes", code="too_large", http_status=413)
+    except TimeoutError:
+        raise PeerError(f"no whole body within {timeout_s:.0f} s", code="too_slow", http_status=408) from None
+    except ClientDisconnect:
+        raise PeerError("the client left before its request was complete") from None
     return bytes(body)
 
 
@@ -142,19 +153,6 @@ async def read_json(request: Request, limit_bytes: int = 1 << 20) -> dict[str, o
     Raises: PeerError.
     """
     return read_json_object(await read_body(request, limit_bytes))
-
-
-def error_body(message: str, code: str) -> dict[str, object]:
-    """An error in the shape of OpenAI's API, which all our HTTP endpoints use."""
-    return {"error": {"message": message, "type": code, "code": code, "param": None}}
-
-
-def error_response(error: WireError) -> JSONResponse:
-    headers = {}
-    if isinstance(error, Overloaded):
-        # RFC 9110, 10.2.3: whole seconds; rounded up, so that nobody comes back too early.
-        headers["retry-after"] = str(max(1, -int(-error.retry_after_s // 1)))
-    return JSONResponse(error_body(str(error), error.code), status_code=error.http_status, headers=headers)
 
 
 async def _wire_error(_: Request, error: Exception) -> Response:
@@ -180,43 +178,6 @@ async def _our_error(_: Request, error: Exception) -> Response:
     return JSONResponse(
         error_body("internal error; the service's log says more", WireError.code), WireError.http_status
     )
-
-
-class _KeyCheck:
-    """`Authorization: Bearer KEY` on everything but reading what is public, compared in constant time."""
-
-    def __init__(self, app: ASGIApp, key: str, public: Sequence[str]) -> None:
-        self.app = app
-        self._expected = f"Bearer {key}".encode()
-        self._public = frozenset(path for path in public if not path.endswith("/*"))
-        self._public_folders = tuple(path.removesuffix("*") for path in public if path.endswith("/*"))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or self._is_public(scope) or self._allowed(scope):
-            await self.app(scope, receive, send)
-            return
-        response = error_response(Unauthorized("missing or wrong API key: send 'Authorization: Bearer KEY'"))
-        if scope["type"] == "websocket":
-            await receive()  # websocket.connect
-            await send(
-                {
-                    "type": "websocket.http.response.start",
-                    "status": response.status_code,
-                    "headers": response.raw_headers,
-                }
-            )
-            await send({"type": "websocket.http.response.body", "body": response.body})
-        else:
-            await response(scope, receive, send)
-
-    def _is_public(self, scope: Scope) -> bool:
-        path = scope["path"]
-        is_reading = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        return is_reading and (path in self._public or path.startswith(self._public_folders))
-
-    def _allowed(self, scope: Scope) -> bool:
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(given, self._expected)
 
 
 class _Server(uvicorn.Server):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import urllib.parse
 from typing import Protocol, TypeAlias
 
 from wire import calls
+from wire.config import is_loopback
 from wire.pcm import Pcm16
 
 CONNECT_TIMEOUT_S = 10.0
@@ -69,8 +69,7 @@ def unreachable(url: str, error: BaseException) -> NobodyThere:
 
 def is_here(url: str) -> bool:
     """A proxy, if the environment names one, cannot reach this machine's loopback for us."""
-    host = urllib.parse.urlsplit(url).hostname or ""
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
+        return is_loopback(urllib.parse.urlsplit(url).hostname or "")
+    except ValueError:  # no address at all: connecting says so
         return False

@@ -25,6 +25,8 @@ from wire import calls
 from wire.messages import decode, encode
 from wire.pcm import Pcm16
 
+PING_S = 2.0  # a server that stands still is noticed within two of these
+
 
 class WebSocketLine:
     counts_samples = True
@@ -66,6 +68,8 @@ async def websocket_line(url: str, hello: calls.Hello, key: str | None) -> Async
             compression=None,
             open_timeout=CONNECT_TIMEOUT_S,
             close_timeout=1.0,
+            ping_interval=PING_S,
+            ping_timeout=PING_S,
         )
     except InvalidStatus as answer:
         raise refused(url, answer.response.status_code, "/v1/calls") from None

@@ -25,7 +25,7 @@ from voice.rtc import CONNECT_TIMEOUT_S, MAX_SDP_BYTES
 from voice.transports.webrtc import MAX_EVENT_BYTES, SILENT_S
 from wire import calls
 from wire.config import EdgeConfig
-from wire.ice import use_addresses
+from wire.ice import MAX_CANDIDATES, use_addresses
 from wire.rtc import PacedTrack
 
 pytestmark = pytest.mark.slow
@@ -246,6 +246,62 @@ async def test_the_answer_names_no_address_but_loopback_and_no_video(stage: Stag
     directions = [("sendrecv" if "a=sendrecv" in s else "inactive", s.split()[0]) for s in sections]
     assert directions.count(("sendrecv", "audio")) == 1
     assert ("inactive", "video") in directions
+
+
+async def test_candidates_are_counted_and_too_many_are_refused(stage: Stage) -> None:
+    many = "".join(f"a=candidate:{i} 1 udp {i} 127.0.0.1 {20000 + i} typ host\r\n" for i in range(MAX_CANDIDATES + 1))
+    async with stage.up() as base, peer() as connection:
+        offer = await offer_of(connection)
+        status, _, _ = await post(base, offer.replace("a=sendrecv\r\n", f"a=sendrecv\r\n{many}"))
+        assert status == 413
+        _, headers, answer = await post(base, offer)
+        fragment = "a=mid:0\r\n" + many
+        assert (await request("PATCH", base + headers["location"], data=fragment, headers=FRAGMENT))[0] == 413
+        await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+        await connected(connection)  # what came before the limit counts
+
+
+async def test_the_voice_goes_to_the_section_that_goes_both_ways(stage: Stage) -> None:
+    stage.greeting = "Hello there."
+    async with stage.up() as base:
+        connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        connection.addTransceiver("audio", "sendonly")
+        connection.addTransceiver(PacedTrack(), "sendrecv")
+        status, _, answer = await post(base, await offer_of(connection))
+        await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+        track = connection.getTransceivers()[1].receiver.track
+        async with asyncio.timeout(10):
+            while np.abs((await track.recv()).to_ndarray()).max() < 1000:
+                pass
+        await connection.close()
+    assert status == 201
+
+
+@pytest.mark.parametrize("lacking", ["a=fingerprint", "a=setup", "a=ice-ufrag", "a=ice-pwd"])
+async def test_an_offer_that_cannot_be_secured_takes_no_line(stage: Stage, lacking: str) -> None:
+    async with stage.up() as base, peer() as connection:
+        lines = [line for line in (await offer_of(connection)).splitlines() if not line.startswith(lacking)]
+        status, _, body = await post(base, "\r\n".join([*lines, ""]))
+        await until_free(base, 2)
+    assert status == 400
+    assert "lacks a=" in body
+
+
+async def test_media_without_a_direction_goes_both_ways(stage: Stage) -> None:
+    async with stage.up() as base, peer() as connection:
+        lines = [line for line in (await offer_of(connection)).splitlines() if line != "a=sendrecv"]
+        status, _, answer = await post(base, "\r\n".join([*lines, ""]))
+    assert status == 201
+    assert "a=sendrecv" in answer
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "99999999"])
+async def test_huge_numbers_are_bad_requests(stage: Stage, digits: str) -> None:
+    async with stage.up() as base, peer() as connection:
+        offer = await offer_of(connection)
+        candidate = f"a=candidate:1 1 udp {digits} 127.0.0.1 {digits} typ host\r\n"
+        assert (await post(base, offer, f"?version={digits}"))[0] == 400
+        assert (await post(base, offer.replace("a=sendrecv\r\n", f"a=sendrecv\r\n{candidate}")))[0] == 201
 
 
 GARBAGE = [
@@ -473,7 +529,7 @@ def _held() -> dict[str, int]:
     links = [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.lexists(entry.path)]
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return {
-        "peers": sum(isinstance(thing, RTCPeerConnection) for thing in gc.get_objects()),
+        "peers": sum(type(thing) is RTCPeerConnection for thing in gc.get_objects()),
         "tasks": len(asyncio.all_tasks()),
         "sockets": sum(link.startswith("socket:") for link in links),
         # asyncio's own pool grows up to its bound as it pleases

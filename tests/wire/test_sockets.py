@@ -161,7 +161,7 @@ async def test_the_socket_of_a_peer_that_never_reads_is_freed(monkeypatch: pytes
 
 
 UPGRADE = (
-    b"GET /ws HTTP/1.1\r\nhost: t\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+    b"GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
     b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 

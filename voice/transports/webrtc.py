@@ -35,7 +35,7 @@ from aiortc.sdp import SessionDescription, candidate_from_sdp
 from voice.media.resample import Resampler
 from wire import calls
 from wire.errors import PeerError, Unavailable
-from wire.ice import admitted_lines
+from wire.ice import MAX_CANDIDATES, admitted_lines
 from wire.messages import decode, encode
 from wire.pcm import Pcm16
 from wire.rtc import BAD_SDP, FRAME_S, PacedTrack
@@ -50,6 +50,8 @@ POSITION_S = 0.1  # between two `position` messages
 FLUSH_S = 1.0  # for the last messages to leave
 CLOSE_S = 5.0
 MAX_EVENT_BYTES = 16_384
+DIRECTIONS = ("sendrecv", "sendonly", "recvonly", "inactive")
+MAX_FRAGMENT_LINES = 256
 MAX_UNSENT = 256  # messages that wait for the data channel to open
 MAX_BUFFERED_BYTES = 262_144  # messages the caller does not take
 MAX_PARTIAL_BYTES = 524_288  # of a message under way; the answer allows 262,144 (aiortc)
@@ -66,7 +68,6 @@ class WebRtcTransport:
         self.lead_s = LEAD_S
         self._addresses = addresses
         self._peer = RTCPeerConnection(RTCConfiguration(iceServers=list(servers)))
-        self._peer.on("track", self._on_track)
         self._peer.on("datachannel", self._on_channel)
         self._peer.on("connectionstatechange", self._on_state)
         self._voice = PacedTrack(self._on_frame)
@@ -74,6 +75,7 @@ class WebRtcTransport:
         self._channel: RTCDataChannel | None = None
         self._unsent: deque[str] = deque(maxlen=MAX_UNSENT)
         self._next_position = 0
+        self._num_candidates = 0
         self._inbox: asyncio.Queue[Pcm16 | calls.Played] = asyncio.Queue(round(INBOX_S / FRAME_S))
         self._end: Exception | calls.Hangup | None = None
         self._changed = asyncio.Event()  # connected, or over
@@ -85,6 +87,9 @@ class WebRtcTransport:
         Raises: PeerError for an offer that is none, or offers no call.
         """
         sdp = _checked(offer, self._addresses)
+        for line in sdp.splitlines():
+            if line.startswith("a=candidate:"):
+                self._count_candidate()
         try:
             await self._peer.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
             self._answer_one_audio()
@@ -97,7 +102,7 @@ class WebRtcTransport:
 
     async def add_candidates(self, fragment: str) -> None:
         """Candidates that the caller found since its offer (RFC 8840). Raises: PeerError."""
-        lines = fragment.splitlines()
+        lines = fragment.splitlines()[:MAX_FRAGMENT_LINES]
         ufrag = [line.removeprefix("a=ice-ufrag:") for line in lines if line.startswith("a=ice-ufrag:")]
         if ufrag and f"a=ice-ufrag:{ufrag[0].strip()}" not in self._peer.remoteDescription.sdp.splitlines():
             raise PeerError("ICE restarts are not supported: hang up and call again", code="bad_sdp", http_status=422)
@@ -106,12 +111,19 @@ class WebRtcTransport:
             if line.startswith("a=mid:"):
                 mid = line.removeprefix("a=mid:").strip()
             if line.startswith("a=candidate:"):
+                self._count_candidate()
                 try:
                     candidate = candidate_from_sdp(line.removeprefix("a=candidate:"))
                     candidate.sdpMid = mid
                     await self._peer.addIceCandidate(candidate)
                 except BAD_SDP as error:
                     raise PeerError(f"not a candidate: {line[:100]}: {error}", code="bad_sdp") from None
+
+    def _count_candidate(self) -> None:
+        """Each is paired and checked, at the cost of time of ours and packets to wherever it points."""
+        self._num_candidates += 1
+        if self._num_candidates > MAX_CANDIDATES:
+            raise PeerError(f"more than {MAX_CANDIDATES} candidates", code="too_large", http_status=413)
 
     async def wait_connected(self, timeout_s: float) -> None:
         """Raises: Unavailable when no path was found in time; Disconnected, PeerError when it ended before."""
@@ -198,20 +210,15 @@ class WebRtcTransport:
 
     def _answer_one_audio(self) -> None:
         """Our voice on the first audio that goes both ways; everything else that is offered stays off."""
-        chosen = None
         for transceiver in self._peer.getTransceivers():
-            is_audio = transceiver.kind == "audio" and transceiver.receiver.track is not None
-            if chosen is None and is_audio and transceiver.receiver.track is self._ears:
-                chosen = transceiver
+            if self._ears is None and transceiver.kind == "audio" and transceiver._offerDirection == "sendrecv":
+                self._ears = transceiver.receiver.track
                 transceiver.direction = "sendrecv"
                 transceiver.sender.replaceTrack(self._voice)
                 _shorten_jitter_buffer(transceiver.receiver)
             else:
                 transceiver.direction = "inactive"
-
-    def _on_track(self, track: MediaStreamTrack) -> None:
-        if track.kind == "audio" and self._ears is None:
-            self._ears = track
+        assert self._ears is not None, "_checked demands one"
 
     def _on_channel(self, channel: RTCDataChannel) -> None:
         if self._channel is not None:
@@ -277,17 +284,36 @@ def _checked(offer: str, addresses: Sequence[str]) -> str:
     """The offer without candidates that are not to be checked. Raises: PeerError."""
     if "v=0" not in offer or "\0" in offer:
         raise PeerError("the body is no SDP offer", code="bad_sdp")
-    sdp = "\r\n".join(admitted_lines(offer.splitlines(), addresses)) + "\r\n"
+    sdp = "\r\n".join(_with_directions(admitted_lines(offer.splitlines(), addresses))) + "\r\n"
     try:
-        audio = [media for media in SessionDescription.parse(sdp).media if media.kind == "audio" and media.port]
-        both_ways = [media for media in audio if media.direction in (None, "sendrecv")]
+        media = SessionDescription.parse(sdp).media
     except BAD_SDP as error:
         raise PeerError(f"the body is no SDP offer: {error}"[:200], code="bad_sdp") from None
+    audio = [section for section in media if section.kind == "audio" and section.port]
+    both_ways = [section for section in audio if section.direction in (None, "sendrecv")]
     if not audio:
         raise PeerError("the offer has no audio", code="no_audio", http_status=422)
     if not both_ways:
         raise PeerError("the offered audio does not go both ways (a=sendrecv)", code="no_audio", http_status=422)
+    for section in media:
+        if section.dtls is None or not section.dtls.fingerprints or not section.dtls.role:
+            raise PeerError("a section of the offer lacks a=fingerprint or a=setup", code="bad_sdp")
+        if section.ice is None or not (section.ice.usernameFragment and section.ice.password):
+            raise PeerError("a section of the offer lacks a=ice-ufrag or a=ice-pwd", code="bad_sdp")
     return sdp
+
+
+def _with_directions(lines: Sequence[str]) -> list[str]:
+    """RFC 8866, 6.7: media without a direction goes both ways; aiortc wants it written down."""
+    found: list[str] = []
+    for line in lines:
+        if line.startswith("m="):
+            found += [line, "a=sendrecv"]
+        elif line[2:] in DIRECTIONS and "a=sendrecv" in found:
+            found[len(found) - 1 - found[::-1].index("a=sendrecv")] = line
+        else:
+            found.append(line)
+    return found
 
 
 def _parse(data: str | bytes) -> calls.Played | calls.Hangup:

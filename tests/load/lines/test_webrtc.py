@@ -65,7 +65,9 @@ async def test_nobody_at_the_address_is_one_clear_line() -> None:
     assert "offhook up" in error.value.hint
 
 
-@pytest.mark.parametrize("url", ["http://", "http:///v1/calls/rtc", "http://127.0.0.1:99999/v1/calls/rtc"])
+@pytest.mark.parametrize(
+    "url", ["http://", "http://[::1", "http:///v1/calls/rtc", "http://127.0.0.1:99999/v1/calls/rtc"]
+)
 async def test_a_broken_address_is_one_clear_line(url: str) -> None:
     with pytest.raises(NoCall):
         async with rtc_line(url, HELLO, None):
