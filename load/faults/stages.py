@@ -48,7 +48,7 @@ class Requests:
 
 @dataclass(frozen=True)
 class SttLate(Requests):
-    """Every result of the request comes `by_s` later.
+    """Every result of the request comes `by_s` later; one that so misses its deadline is the error that says so.
 
     Expected: up to 0.3 s only a later answer; above it a filler by 1.5 s and then the answer; above 2.5 s, which is all
     the time a transcript gets, an apology by 5 s.

@@ -145,6 +145,14 @@ async def test_late_recognition_comes_late_and_holds_nobody_else_up() -> None:
         assert time.monotonic() - start_s >= 0.15
 
 
+async def test_late_recognition_says_when_it_misses_a_deadline() -> None:
+    async with listening(FakeStt(), SttLate(by_s=5.0)) as line:
+        await line.send(encode(listen.Finalize(1, deadline_ms=50)))
+        error = await result(line)
+        assert isinstance(error, listen.Error)
+        assert (error.id, error.code) == (1, "deadline_exceeded")
+
+
 async def test_recognition_that_never_answers_answers_the_next() -> None:
     async with listening(FakeStt(), SttNever()) as line:
         await line.send(encode(listen.Speculate(1)))
