@@ -21,6 +21,7 @@ from load.lines.boundary import NoCall
 from tests.rtc_caller import rtc_calling
 from tests.speech import clip
 from tests.voice.conftest import Stage
+from voice.config import IceServer, WebRtcConfig
 from voice.rtc import CONNECT_TIMEOUT_S, MAX_SDP_BYTES
 from voice.transports.webrtc import MAX_EVENT_BYTES, SILENT_S
 from wire import calls
@@ -466,6 +467,35 @@ async def test_an_unknown_voice_is_told_in_the_call(stage: Stage) -> None:
         error = await caller.until(calls.Error)
         await until_free(base, 5)
     assert error.code == "unknown_voice"
+
+
+async def test_callers_are_told_of_the_profiles_stun_and_turn_servers(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "turn"
+    path.write_text("secret\n")
+    path.chmod(0o600)
+    servers = (IceServer("stun:127.0.0.1:9"), IceServer("turn:127.0.0.1:9?transport=udp", "offhook", path))
+    stage.settings["webrtc"] = WebRtcConfig(ice_servers=servers)
+    async with stage.up() as base, aiohttp.ClientSession() as http, http.options(f"{base}/v1/calls/rtc") as response:
+        assert response.status == 204
+        link = response.headers["link"]
+    assert link == (
+        '<stun:127.0.0.1:9>; rel="ice-server", <turn:127.0.0.1:9?transport=udp>; rel="ice-server"; '
+        'username="offhook"; credential="secret"; credential-type="password"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "user", "says"),
+    [
+        ("http://127.0.0.1", None, "no address such as"),
+        ("stun:", None, "no address such as"),
+        ("turn:127.0.0.1:3478", None, "needs username"),
+        ("turn:127.0.0.1:3478", "offhook", "credential_file"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_no_setting(url: str, user: str | None, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        IceServer(url, user)
 
 
 async def test_the_key_is_asked_for(stage: Stage, tmp_path: Path) -> None:
