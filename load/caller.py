@@ -1,0 +1,210 @@
+"""One synthetic caller on one line: speaks in real time, listens, and keeps the record of both.
+
+Like a telephone it sends 20 ms of audio every 20 ms, silence included. The clock is monotonic and set once, when the
+line is open: how late each message left stands in the record, and a caller that fell behind by more than a message
+skips that time instead of sending a burst. What it does is a script, a coroutine that says things and waits for what
+is heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from load.hearing import audible
+from load.lines.boundary import Line, LineClosed
+from load.record import CallRecord, Said
+from wire import calls
+from wire.errors import PeerError
+from wire.pcm import Pcm16
+
+MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
+ACKNOWLEDGE_S = 0.1
+LISTEN_S = 0.25  # of the newest audio, to tell whether the agent is audible
+
+
+@dataclass(frozen=True)
+class Speech:
+    """Audio to say, at the line's rate; the speech in it lies in `pcm[start:end]`."""
+
+    name: str
+    text: str
+    pcm: Pcm16
+    start: int
+    end: int
+
+
+@dataclass
+class _Saying:
+    speech: Speech
+    is_barge_in: bool
+    is_backchannel: bool
+    position: int = 0  # samples that have left
+    start_s: float | None = None
+
+
+Script = Callable[["Caller"], Awaitable[None]]
+
+
+class Caller:
+    """`clock` gives seconds since the start of the run; the record is filled as the call goes on."""
+
+    def __init__(
+        self, line: Line, record: CallRecord, clock: Callable[[], float], *, acknowledges: bool = True
+    ) -> None:
+        self.record = record
+        self._line = line
+        self._clock = clock
+        self._acknowledges = acknowledges and line.counts_samples
+        self._message_samples = round(MESSAGE_S * record.sample_rate_hz)
+        self._silence: Pcm16 = np.zeros(self._message_samples, np.int16)
+        self._saying: deque[_Saying] = deque()
+        self._played_until_s = 0.0  # when all that was received will have sounded
+        self._received_samples = 0
+        self._last_audible_s: float | None = None  # when the agent's last audible sample so far sounds
+        self._changed = asyncio.Event()
+
+    async def run(self, script: Script) -> None:
+        """Until the script has ended, or the other side has ended the call."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                beside = [tasks.create_task(task()) for task in (self._talk, self._listen, self._acknowledge)]
+                await script(self)
+                for task in beside:
+                    task.cancel()
+        except* LineClosed as group:
+            self._end(f"the line was closed: {group.exceptions[0]}")
+        except* PeerError as group:
+            self._end(f"the server broke the protocol: {group.exceptions[0]}")
+        self.record.ended_s = self._clock()
+
+    # What a script does
+
+    def say(self, speech: Speech, *, is_barge_in: bool = False, is_backchannel: bool = False) -> None:
+        """From the next message on, or behind what is being said."""
+        self._saying.append(_Saying(speech, is_barge_in, is_backchannel))
+
+    async def until_said(self) -> None:
+        while self._saying:
+            await self._next_change()
+
+    async def until_audible(self, since_s: float, timeout_s: float) -> bool:
+        """The agent was audible after `since_s`, a time of the run. False when it was not within `timeout_s`."""
+        return await self._until(lambda: self._last_audible_s is not None and self._last_audible_s > since_s, timeout_s)
+
+    async def until_quiet(self, for_s: float, timeout_s: float) -> bool:
+        """Nothing of the agent has been audible for so long. False when that was not within `timeout_s`."""
+        return await self._until(lambda: self._clock() - (self._last_audible_s or 0.0) >= for_s, timeout_s)
+
+    async def until_told(self, kind: type[calls.ServerMessage], timeout_s: float) -> bool:
+        """The server has sent such a message, now or before."""
+        return await self._until(lambda: any(m["type"] == kind.TYPE for _, m in self.record.messages), timeout_s)
+
+    async def hang_up(self) -> None:
+        """Say so, and wait for the goodbye. Raises: LineClosed."""
+        await self._line.send(calls.Hangup())
+        await self.until_told(calls.Bye, 5.0)
+
+    # What goes on beside it
+
+    async def _talk(self) -> None:
+        due_s = self._clock()
+        while True:
+            now = self._clock()
+            self.record.late_s.append(now - due_s)
+            if now > due_s + MESSAGE_S:
+                due_s = now
+            await self._line.send_audio(self._next_message(now))
+            due_s += MESSAGE_S
+            await asyncio.sleep(max(0.0, due_s - self._clock()))
+
+    def _next_message(self, now: float) -> Pcm16:
+        if not self._saying:
+            return self._silence
+        saying = self._saying[0]
+        speech, begin = saying.speech, saying.position
+        piece = speech.pcm[begin : begin + self._message_samples]
+        saying.position += self._message_samples
+        self.record.sent.append((now - MESSAGE_S, piece))
+        if saying.start_s is None and speech.start < saying.position:
+            saying.start_s = now
+        if begin < speech.end <= saying.position:
+            assert saying.start_s is not None
+            said = Said(speech.name, speech.text, saying.start_s, now, saying.is_barge_in, saying.is_backchannel)
+            self.record.said.append(said)
+        if saying.position >= speech.pcm.size:
+            self._saying.popleft()
+            self._changed.set()
+        return piece if piece.size == self._message_samples else np.concatenate([piece, self._silence[piece.size :]])
+
+    async def _listen(self) -> None:
+        while True:
+            at_s, received = await self._line.receive()
+            now = self._clock() - (time.monotonic() - at_s)
+            if isinstance(received, np.ndarray):
+                self._hear(received, now)
+            else:
+                self._note(received, now)
+            self._changed.set()
+
+    def _hear(self, pcm: Pcm16, now: float) -> None:
+        rate_hz = self.record.output_sample_rate_hz
+        start_s = max(now, self._played_until_s)
+        self.record.heard.append((now, pcm))
+        self._received_samples += pcm.size
+        self._played_until_s = start_s + pcm.size / rate_hz
+        if audible(pcm, rate_hz):
+            self._last_audible_s = self._played_until_s
+
+    def _note(self, message: calls.ServerMessage, now: float) -> None:
+        self.record.messages.append((now, {"type": message.TYPE, **dataclasses.asdict(message)}))
+        match message:
+            case calls.Ready():
+                self.record.ready_s = now
+            case calls.Bye() if message.reason != "hangup":
+                self.record.outcome, self.record.reason = "broken", f"the server ended the call: {message.reason}"
+            case calls.Clear():
+                self._played_until_s = min(self._played_until_s, now)
+                self._received_samples = message.sample
+            case calls.Error() if message.retry_after_ms is not None and self.record.ready_s is None:
+                self.record.outcome, self.record.reason = "refused", message.message
+                self.record.retry_after_s = message.retry_after_ms / 1000
+
+    async def _acknowledge(self) -> None:
+        acknowledged = 0
+        while self._acknowledges:
+            await asyncio.sleep(ACKNOWLEDGE_S)
+            left_s = max(0.0, self._played_until_s - self._clock())
+            played = self._received_samples - round(left_s * self.record.output_sample_rate_hz)
+            if played > acknowledged:
+                acknowledged = played
+                await self._line.send(calls.Played(played))
+
+    def _end(self, reason: str) -> None:
+        """Refusals keep their own outcome, and a call that said goodbye has not broken."""
+        if self.record.outcome != "completed" or any(m["type"] == "bye" for _, m in self.record.messages):
+            return
+        self.record.outcome = "failed" if self.record.ready_s is None else "broken"
+        self.record.reason = reason
+
+    async def _until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
+        deadline_s = self._clock() + timeout_s
+        while not holds():
+            if (left_s := deadline_s - self._clock()) <= 0:
+                return False
+            await self._next_change(min(left_s, LISTEN_S))
+        return True
+
+    async def _next_change(self, timeout_s: float = LISTEN_S) -> None:
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return

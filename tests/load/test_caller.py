@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import asyncio
+import time
+
+import numpy as np
+import pytest
+
+from load.caller import Caller, Speech
+from load.lines.websocket import websocket_line
+from load.measure import turns
+from load.null_agent import NullAgent
+from load.record import CallRecord
+from tests.load.test_hearing import silence, tone
+from wire import calls
+
+pytestmark = pytest.mark.slow
+RATE_HZ, OUTPUT_HZ = 16000, 24000
+
+
+def speech(name: str, length_s: float = 0.4) -> Speech:
+    pcm = np.concatenate([silence(0.1, RATE_HZ), tone(length_s, RATE_HZ), silence(0.1, RATE_HZ)])
+    return Speech(name, f"text of {name}", pcm, RATE_HZ // 10, RATE_HZ // 10 + round(length_s * RATE_HZ))
+
+
+async def call(url: str, script, number: int = 0) -> CallRecord:
+    start_s = time.monotonic()
+    record = CallRecord(number, "test", "websocket", 0, RATE_HZ, OUTPUT_HZ, scheduled_s=0.0, placed_s=0.0)
+    async with websocket_line(url, calls.Hello(1, RATE_HZ, OUTPUT_HZ, greeting=False), None) as line:
+        await Caller(line, record, lambda: time.monotonic() - start_s).run(script)
+    return record
+
+
+async def two_turns(caller: Caller) -> None:
+    for name in ("one", "two"):
+        caller.say(speech(name))
+        await caller.until_said()
+        assert await caller.until_audible(caller.record.said[-1].end_s, 5.0)
+        assert await caller.until_quiet(0.3, 5.0)
+    await caller.hang_up()
+
+
+async def test_a_call_is_recorded_as_it_was_spoken_and_heard() -> None:
+    agent = NullAgent(tone(0.5, OUTPUT_HZ), answer_after_s=0.4)
+    async with agent.running() as url:
+        record = await call(url, two_turns)
+
+    assert (record.outcome, record.reason) == ("completed", "")
+    assert [said.name for said in record.said] == ["one", "two"]
+    assert all(said.end_s - said.start_s == pytest.approx(0.4, abs=0.06) for said in record.said)
+    found = turns(record)
+    assert [turn.outcome for turn in found] == ["answered", "answered"]
+    assert all(turn.latency_s == pytest.approx(0.4, abs=0.1) for turn in found)
+    assert all(turn.server_latency_s is not None and not turn.is_misreported for turn in found)
+
+
+async def test_forty_callers_at_once_are_all_heard() -> None:
+    agent = NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.4)
+    async with agent.running() as url:
+        records = await asyncio.gather(*(call(url, two_turns, number) for number in range(40)))
+
+    assert {record.outcome for record in records} == {"completed"}
+    assert [len(turns(record)) for record in records] == [2] * 40
+    assert {turn.outcome for record in records for turn in turns(record)} == {"answered"}
+
+
+async def test_a_server_that_goes_away_breaks_the_call_and_keeps_the_record() -> None:
+    async def talk_on(caller: Caller) -> None:
+        caller.say(speech("one", 5.0))
+        await caller.until_said()
+
+    agent = NullAgent(tone(0.3, OUTPUT_HZ))
+    async with agent.running() as url:
+        calling = asyncio.create_task(call(url, talk_on))
+        await asyncio.sleep(0.5)
+    record = await calling
+    assert record.outcome == "broken"
+    assert "closed" in record.reason
+    assert record.sent
+
+
+async def test_nobody_who_answers_is_told_by_the_script() -> None:
+    async def ask(caller: Caller) -> None:
+        caller.say(speech("one"))
+        await caller.until_said()
+        assert not await caller.until_audible(caller.record.said[-1].end_s, 0.5)
+        await caller.hang_up()
+
+    async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=3.0).running() as url:
+        record = await call(url, ask)
+    [turn] = turns(record)
+    assert (record.outcome, turn.outcome) == ("completed", "missed")
