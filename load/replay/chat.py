@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
@@ -21,7 +23,7 @@ from load.errors import LoadError
 from load.lines.boundary import is_here
 from load.replay.answer import Answer, retry_after_s
 from load.replay.key import read_api_key
-from load.replay.words import PROBE_WORDS, Calibration, fit, messages, text
+from load.replay.words import PROBES, Calibration, fit, messages, probe
 from load.report.document import Plan, RequestOutcome, RequestRecord
 from load.report.recording import Recording, add_result_flags, conclude, head_of, recording
 from load.traces.files import read_trace
@@ -68,8 +70,19 @@ class ChatTarget:
         return found | (RequestContext(call=f"trace-{session}").headers(0.0) if session >= 0 else {})
 
 
+@dataclass(frozen=True)
+class _Asked:
+    body: bytes
+    headers: Mapping[str, str]
+    timeout_s: float
+    abort_after_tokens: int | None = None
+
+
 @dataclass
-class _Outcome:
+class _Got:
+    """What came of a request, as far as it came."""
+
+    answer: Answer = field(default_factory=Answer)
     outcome: RequestOutcome = "failed"
     reason: str = ""
     retry_after_s: float | None = None
@@ -82,19 +95,17 @@ def open_http(target: ChatTarget) -> aiohttp.ClientSession:
 
 
 async def calibrate(http: aiohttp.ClientSession, target: ChatTarget, seed: int) -> Calibration:
-    """Two requests of one token each. Raises: LoadError when the server does not answer them."""
+    """Three requests of one token each. Raises: LoadError when the server does not answer them."""
     counts = []
-    for num_words in PROBE_WORDS:
-        body = target.body([{"role": "user", "content": text("probe", num_words, seed)}], 1)
-        answer, result = Answer(), _Outcome()
-        await _ask(http, target, body, target.headers(-1), PROBE_TIMEOUT_S, None, answer, result)
-        if result.outcome != "completed":
-            raise LoadError(
-                f"{target.endpoint}: {result.reason}", "give the server with --url and its model with --model"
-            )
-        counts.append((answer.usage or {}).get("prompt_tokens"))
-    few, many = counts
-    return fit(few, many) if isinstance(few, int) and isinstance(many, int) else Calibration()
+    for lengths in PROBES:
+        body = target.body(probe(lengths, seed), 1)
+        asked = _Asked(body, target.headers(-1), PROBE_TIMEOUT_S)
+        got = await _ask(http, target, asked, time.monotonic)
+        if not got.answer.is_over:
+            raise LoadError(f"{target.endpoint}: {got.reason}", "give the server with --url and its model with --model")
+        counts.append((got.answer.usage or {}).get("prompt_tokens"))
+    known = [count for count in counts if isinstance(count, int)]
+    return fit(known) if len(known) == len(counts) else Calibration()
 
 
 async def replay(
@@ -109,7 +120,7 @@ async def replay(
             if found.tally.num_running >= MAX_IN_FLIGHT:
                 now = found.now()
                 reason = f"not sent: {MAX_IN_FLIGHT} requests were in flight"
-                record = RequestRecord(number, request.session, request.at_s, now, now, "failed", reason)
+                record = RequestRecord(number, _session(number, request), request.at_s, now, now, "failed", reason)
                 found.tally.ended["failed"] += 1
                 found.writer.add_request(record, now)
                 continue
@@ -120,74 +131,79 @@ async def replay(
 async def _one(
     http: aiohttp.ClientSession, target: ChatTarget, number: int, request: TraceRequest, body: bytes, found: Recording
 ) -> None:
-    answer, result = Answer(), _Outcome()
     sent_s = found.now()
     found.late_s.append(sent_s - request.at_s)
-    headers, abort = target.headers(request.session), request.abort_after_tokens
-    await _ask(http, target, body, headers, target.timeout_s, abort, answer, result, found)
-    figures = answer.figures(request.at_s, sent_s, request.input_tokens, is_whole=result.outcome == "completed")
+    asked = _Asked(body, target.headers(request.session), target.timeout_s, request.abort_after_tokens)
+    got = await _ask(http, target, asked, found.now)
     ended_s = found.now()
-    found.tally.end(result.outcome)
-    if result.outcome in ("completed", "aborted"):
+    figures = got.answer.figures(request.at_s, sent_s, request.input_tokens, is_whole=got.outcome == "completed")
+    found.tally.end(got.outcome)
+    if got.outcome in ("completed", "aborted"):
         for name in ("ttft_s", "tpot_s"):
             if name in figures:
                 found.tally.observe(name, figures[name])
     found.writer.add_request(
         RequestRecord(
             number=number,
-            session=request.session if request.session >= 0 else number,
+            session=_session(number, request),
             scheduled_s=request.at_s,
             sent_s=sent_s,
             ended_s=ended_s,
-            outcome=result.outcome,
-            reason=result.reason,
-            retry_after_s=result.retry_after_s,
+            outcome=got.outcome,
+            reason=got.reason,
+            retry_after_s=got.retry_after_s,
             figures=figures,
         ),
         ended_s,
     )
 
 
-async def _ask(
-    http: aiohttp.ClientSession,
-    target: ChatTarget,
-    body: bytes,
-    headers: dict[str, str],
-    timeout_s: float,
-    abort_after_tokens: int | None,
-    answer: Answer,
-    result: _Outcome,
-    found: Recording | None = None,
-) -> None:
-    """Fill `answer` and `result`; whatever the server does ends here."""
-    now = found.now if found is not None else asyncio.get_running_loop().time
+def _session(number: int, request: TraceRequest) -> int:
+    """A request that belongs to none is one of its own."""
+    return request.session if request.session >= 0 else number
+
+
+async def _ask(http: aiohttp.ClientSession, target: ChatTarget, asked: _Asked, now: Callable[[], float]) -> _Got:
+    """Whatever the server does ends here."""
+    got = _Got()
     try:
-        async with asyncio.timeout(timeout_s), http.post(target.endpoint, data=body, headers=headers) as response:
-            if response.status != 200:
-                result.outcome = "refused" if response.status == 429 else "failed"
-                result.reason = f"HTTP {response.status}: {await _message(response)}"
-                result.retry_after_s = retry_after_s(response.headers.get("retry-after"))
-                return
-            decoder = sse.Decoder()
-            async for chunk in response.content.iter_any():
-                for event in decoder.feed(chunk):
-                    answer.take(event, now())
-                    if abort_after_tokens is not None and answer.num_chunks >= abort_after_tokens:
-                        response.close()
-                        result.outcome = "aborted"
-                        return
-                if answer.is_over:
-                    break
-            if answer.is_over and answer.first_s is not None:
-                result.outcome = "completed"
+        async with (
+            asyncio.timeout(asked.timeout_s),
+            http.post(target.endpoint, data=asked.body, headers=asked.headers) as response,
+        ):
+            if response.status == 200:
+                await _read(response, asked.abort_after_tokens, got, now)
             else:
-                result.reason = "the answer is empty" if answer.is_over else "the stream broke off"
+                got.outcome = "refused" if response.status == 429 else "failed"
+                got.reason = f"HTTP {response.status}: {await _message(response)}"
+                got.retry_after_s = retry_after_s(response.headers.get("retry-after"))
     except TimeoutError:
-        result.reason = f"no end within {timeout_s:g} s"
+        got.reason = f"no end within {asked.timeout_s:g} s"
     except aiohttp.InvalidURL:
-        result.reason = "this is no address; it looks like http://127.0.0.1:8103"
+        got.reason = "this is no address; it looks like http://127.0.0.1:8103"
     except (aiohttp.ClientError, OSError, PeerError) as error:
-        result.reason = (str(error) or type(error).__name__)[:MAX_REASON]
+        got.reason = (str(error) or type(error).__name__)[:MAX_REASON]
+    return got
+
+
+async def _read(
+    response: aiohttp.ClientResponse, abort_after_tokens: int | None, got: _Got, now: Callable[[], float]
+) -> None:
+    """Raises: PeerError."""
+    answer, decoder = got.answer, sse.Decoder()
+    async for chunk in response.content.iter_any():
+        for event in decoder.feed(chunk):
+            answer.take(event, now())
+            if abort_after_tokens is not None and answer.num_chunks >= abort_after_tokens:
+                response.close()
+                got.outcome = "aborted"
+                return
+        if answer.is_over:
+            break
+    if answer.is_over and answer.first_s is not None:
+        got.outcome = "completed"
+    else:
+        got.reason = "the answer is empty" if answer.is_over else "the stream broke off"
 
 
 async def _message(response: aiohttp.ClientResponse) -> str:

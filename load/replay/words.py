@@ -1,7 +1,7 @@
 """Text of a wanted number of tokens, the same for the same name and seed. Pure.
 
 The words are common and short, so that nearly every vocabulary has each as one token with the space before it; what a
-server makes of them is measured with two requests (`fit`), or taken to be one token a word when it does not tell.
+server makes of them is measured with three requests (`fit`), or taken to be one token a word when it does not tell.
 """
 
 from __future__ import annotations
@@ -25,32 +25,47 @@ well also play small end put home read hand port large add even land here must b
 change went light kind off need house picture try again animal point mother world near build self earth father head
 """
 WORDS = tuple(_COMMON.split())
-PROBE_WORDS = (64, 256)
+PROBES = ((32, 32), (128, 128), (32, 32, 32, 32))  # words of each message: system, user, assistant, user
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A message of n words is `overhead_tokens` + n * `tokens_per_word` tokens long."""
+    """A prompt of m messages and n words is `request_tokens` + m * `message_tokens` + n * `tokens_per_word` long."""
 
     tokens_per_word: float = 1.0
-    overhead_tokens: float = 0.0
+    message_tokens: float = 0.0
+    request_tokens: float = 0.0
     is_measured: bool = False
 
     def __str__(self) -> str:
         if not self.is_measured:
             return "prompt lengths are an estimate: one token a word, the server reports no usage"
         return (
-            f"prompt lengths by the server's own count: {self.tokens_per_word:.3f} tokens a word"
-            f" and {self.overhead_tokens:.0f} a message"
+            f"prompt lengths by the server's own count: {self.tokens_per_word:.3f} tokens a word,"
+            f" {self.message_tokens:.0f} a message, {self.request_tokens:.0f} a request"
         )
 
 
-def fit(few: int, many: int) -> Calibration:
-    """From the tokens that messages of `PROBE_WORDS` words were counted as; an estimate where that makes no sense."""
-    tokens_per_word = (many - few) / (PROBE_WORDS[1] - PROBE_WORDS[0])
+def fit(counts: Sequence[int]) -> Calibration:
+    """From the tokens that the prompts of `PROBES` were counted as; an estimate where that makes no sense."""
+    short, long, many = counts
+    tokens_per_word = (long - short) / (sum(PROBES[1]) - sum(PROBES[0]))
     if tokens_per_word <= 0:
         return Calibration()
-    return Calibration(tokens_per_word, max(0.0, few - tokens_per_word * PROBE_WORDS[0]), is_measured=True)
+    more_words = sum(PROBES[2]) - sum(PROBES[0])
+    message_tokens = (many - short - tokens_per_word * more_words) / (len(PROBES[2]) - len(PROBES[0]))
+    message_tokens = max(0.0, message_tokens)
+    rest = short - tokens_per_word * sum(PROBES[0]) - message_tokens * len(PROBES[0])
+    return Calibration(tokens_per_word, message_tokens, max(0.0, rest), is_measured=True)
+
+
+def probe(lengths: Sequence[int], seed: int) -> list[dict[str, str]]:
+    """Messages of so many words."""
+    roles: tuple[Role, ...] = ("system", "user", "assistant", "user")
+    return [
+        {"role": role, "content": text(f"probe {i}", length, seed)}
+        for i, (role, length) in enumerate(zip(roles, lengths, strict=False))
+    ]
 
 
 def text(name: str, num_words: int, seed: int) -> str:
@@ -64,7 +79,8 @@ def messages(parts: Sequence[Part], calibration: Calibration, seed: int) -> list
     found: list[tuple[Role, list[str]]] = []
     for part in parts:
         is_first = not found or found[-1][0] != part.role
-        tokens = part.num_tokens - (calibration.overhead_tokens if is_first else 0)
+        tokens = part.num_tokens - (calibration.message_tokens if is_first else 0)
+        tokens -= 0 if found else calibration.request_tokens
         words = text(part.name, max(1, round(tokens / calibration.tokens_per_word)), seed)
         if is_first:
             found.append((part.role, []))

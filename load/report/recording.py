@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from load.errors import LoadError
 from load.report.document import Head, Kind, Plan, RunDocument
 from load.report.host import CpuMeter, commit, host, started_at
 from load.report.live import Tally, shown, summary
@@ -24,8 +25,16 @@ def add_result_flags(parser: argparse.ArgumentParser, kind: Kind) -> None:
     default = Path("out") / f"load-{kind}.json"
     parser.add_argument("--json", type=Path, default=default, metavar="FILE", help="the result (default: %(default)s)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="the result as a page to look at (default: none)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of all that is drawn (default: %(default)s)"
+    )
     parser.set_defaults(command_line="")
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 up, got {text!r:.30}")
+    return int(text)
 
 
 def head_of(
@@ -78,10 +87,20 @@ def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Itera
         with shown(found.tally, unit, Console(stderr=True)):
             yield found
         is_complete = True
+    except BaseExceptionGroup as failed:  # of the block's tasks; one line is enough where one of them says it
+        told = failed.subgroup(LoadError)
+        if told is None:
+            raise
+        raise _leaf(told) from None
     finally:
         duration_s, cores = found.now(), head.host.num_cores
         validity = judge(found.late_s, meter.share(), duration_s, shares_cores=shares_cores, num_cores=cores)
         found.run = found.writer.close(validity, duration_s, is_complete=is_complete)
+
+
+def _leaf(group: BaseExceptionGroup[LoadError]) -> LoadError:
+    first = group.exceptions[0]
+    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def conclude(found: Recording, arguments: argparse.Namespace, console: Console) -> int:

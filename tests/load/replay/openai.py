@@ -16,8 +16,9 @@ from wire.config import EdgeConfig
 from wire.service import Lifecycle, create_app
 
 TOKENS_PER_WORD = 2
-OVERHEAD_TOKENS = 7  # of each message
-PROBES = 2  # the client's first requests measure how long its words are
+MESSAGE_TOKENS = 7  # of each message
+REQUEST_TOKENS = 20
+NUM_PROBES = 3  # the client's first requests measure how long its words are
 
 Failure = Literal["none", "refuse", "error", "break", "error_event", "stall", "empty"]
 
@@ -42,7 +43,7 @@ class ScriptedOpenAi:
 
     @property
     def failing(self) -> Failure:
-        return self.failure if len(self.bodies) > PROBES else "none"
+        return self.failure if len(self.bodies) > NUM_PROBES else "none"
 
     async def _complete(self, request: Request) -> Response:
         body = json.loads(await request.body())
@@ -78,7 +79,7 @@ class ScriptedOpenAi:
 
     def _usage(self, body: dict[str, Any]) -> dict[str, object]:
         texts = [message["content"] for message in body["messages"]]
-        prompt = sum(TOKENS_PER_WORD * len(text.split()) + OVERHEAD_TOKENS for text in texts)
+        prompt = sum(TOKENS_PER_WORD * len(text.split()) + MESSAGE_TOKENS for text in texts) + REQUEST_TOKENS
         cached = prompt // 2 if texts[0] in self._seen else 0
         self._seen.add(texts[0])
         return {

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import io
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from load.errors import LoadError
 from load.report.document import Plan, read_run
-from load.report.recording import add_result_flags, conclude, head_of, recording
+from load.report.recording import Recording, add_result_flags, conclude, head_of, recording
 from tests.load.report.runs import request_run
 
 
@@ -63,3 +65,30 @@ def test_a_run_that_is_not_valid_ends_with_an_error_code(tmp_path: Path) -> None
     file = io.StringIO()
     assert conclude(found, asked, Console(file=file, width=200)) == 1
     assert "INVALID" in file.getvalue()
+
+
+def test_a_result_that_can_no_longer_be_written_ends_the_run_with_one_line(tmp_path: Path) -> None:
+    asked = arguments(tmp_path / "gone")
+    head = head_of(asked, "chat", target="t", scenario="s", transport="http", plan=Plan("trace", {}, 1))
+
+    async def run() -> None:
+        with recording(asked.json, head, "requests", shares_cores=True) as found:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(write(found))
+
+    async def write(found: Recording) -> None:
+        (tmp_path / "gone").rmdir()
+        (tmp_path / "gone").write_text("in the way")
+        found.writer.add_request(request_run(1).requests[0], found.now())
+
+    with pytest.raises(LoadError, match="cannot write"):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "x", ""])
+def test_a_seed_that_is_none_is_refused(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_result_flags(parser, "chat")
+    with pytest.raises(SystemExit):
+        parser.parse_args([f"--seed={seed}"])
+    assert "whole number" in capsys.readouterr().err
