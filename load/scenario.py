@@ -200,9 +200,10 @@ def _check_order(steps: tuple[Step, ...], where: str, *, is_hung_up: bool) -> bo
     for i, step in enumerate(steps):
         at = f"{where}[{i}].{step.NAME}"
         if isinstance(step, Repeat):
-            is_hung_up = _check_order(step.steps, f"{at}.steps", is_hung_up=is_hung_up)
-            if step.times > 1:
-                is_hung_up = _check_order(step.steps, f"{at}.steps", is_hung_up=is_hung_up)
+            ends_hung_up = _check_order(step.steps, f"{at}.steps", is_hung_up=is_hung_up)
+            if step.times > 1 and ends_hung_up != is_hung_up:
+                _check_order(step.steps, f"{at}.steps", is_hung_up=ends_hung_up)
+            is_hung_up = ends_hung_up
         elif isinstance(step, Redial):
             if not is_hung_up:
                 raise Invalid(at, "the call before it must be over: hang_up first")

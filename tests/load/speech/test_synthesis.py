@@ -123,6 +123,14 @@ async def test_a_damaged_file_of_the_cache_is_named(cache: Path) -> None:
             await speech([HELLO], Voice(url))
 
 
+async def test_progress_does_not_tell_what_was_there(cache: Path) -> None:
+    told: list[tuple[int, int]] = []
+    async with Speaker().running() as url:
+        await speech([HELLO], Voice(url))
+        await speech([HELLO, BYE], Voice(url), lambda done, total: told.append((done, total)))
+    assert told == [(2, 2)]
+
+
 @pytest.mark.slow
 async def test_the_real_voice_speaks_the_same_each_time_and_is_known_by_its_model(
     cache: Path,
@@ -136,5 +144,6 @@ async def test_the_real_voice_speaks_the_same_each_time_and_is_known_by_its_mode
         with pytest.raises(LoadError, match="has no voice 'jo'"):
             await speech([HELLO], Voice(url, id="jo"))
     assert kept.is_file(), "the address is no part of the key"
+    assert len(first["hello"].borders) == 1
     assert np.array_equal(first["hello"].audio, again["hello"].audio)
     assert 0.3 < (first["hello"].end - first["hello"].start) / first["hello"].rate_hz < 2
