@@ -3,7 +3,7 @@
 The same text, voice, speed and seed give the same samples, so what was made is found again under a hash of them.
 A voice that `/v1/voices` describes is known by its model, whatever the address, and speaks over `WS /v1/speak`, which
 tells where its words meet. Any other server with OpenAI's `POST /v1/audio/speech` is known by its address, and the
-borders of its words are estimated: measured on the packaged corpus, a fourth of those lie within a word.
+borders of its words are estimated: on the packaged corpus, 696 borders, a fourth lay over 30 ms from any true one.
 """
 
 from __future__ import annotations
