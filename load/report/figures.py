@@ -20,6 +20,7 @@ BUDGET_COLOUR = "#c1121f"
 # Okabe and Ito, 2008: told apart by the colour-blind too
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#b8a800")
 OUTCOME_COLOURS = {"refused": "#e69f00", "failed": "#c1121f", "broken": "#7a0010", "aborted": "#999999"}
+_ASIDE = ("gap_s", "audio_s", "underrun_s")  # lengths, not waits: a click away
 _FIRST = ("latency_s", "first_audible_s", "first_packet_s", f"{STAGE}latency_s")
 
 
@@ -43,14 +44,15 @@ def distribution(run: RunDocument) -> go.Figure | None:
                 "color": COLOURS[number % len(COLOURS)],
                 "dash": "solid" if number < len(COLOURS) else "dot",
             },
-            visible="legendonly" if name == "gap_s" else True,
+            visible="legendonly" if name in _ASIDE else True,
             hovertemplate="%{x:.0f} ms: %{y:.1f} %<extra>%{fullData.name}</extra>",
         )
     if not names:
         return None
     if run.head.kind == "calls":
         _mark_budget(figure)
-    farthest = max(percentile([v for group in found[name] for v in group], 99) for name in names)
+    shown = [name for name in names if name not in _ASIDE] or names
+    farthest = max(percentile([v for group in found[name] for v in group], 99) for name in shown)
     figure.update_xaxes(
         title="ms", range=[0, max(1.5 * 1000 * BUDGET_S if run.head.kind == "calls" else 0, 1100 * farthest)]
     )
