@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import socket
 import struct
 import urllib.parse
@@ -56,7 +57,8 @@ class TcpRelay:
         self._up, self._down = up.without_drops(), down.without_drops()
         self._rng = rng
         self._breaks = tuple(breaks)
-        self._open: dict[_Connection, asyncio.Task[None]] = {}
+        self._open: set[_Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # one for each connection, also while it is being made
 
     @contextlib.asynccontextmanager
     async def open(self, port: int = 0, host: str = "127.0.0.1") -> AsyncIterator[tuple[str, int]]:
@@ -72,7 +74,7 @@ class TcpRelay:
             yield server.sockets[0].getsockname()[:2]
         finally:
             server.close()
-            tasks = [*self._open.values()]
+            tasks = [*self._tasks]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -85,14 +87,19 @@ class TcpRelay:
     def resume(self) -> None:
         """End every stall."""
         for connection in self._open:
-            connection.resume("both")
+            connection.resume()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         caller = _End(reader, writer)
-        if len(self._open) >= MAX_CONNECTIONS:
+        if len(self._tasks) > MAX_CONNECTIONS:
             caller.reset()
             return
         self.statistics.num_connections += 1
+        number, [up, down] = self.statistics.num_connections, self._rng.spawn(2)  # in the order of their coming
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 server = _End(*await asyncio.open_connection(*self._target, limit=PIECE_BYTES))
@@ -100,19 +107,16 @@ class TcpRelay:
             logger.debug("x %s:%d: %s", *self._target, error)
             caller.reset()
             return
-        number, [up, down] = self.statistics.num_connections, self._rng.spawn(2)
         connection = _Connection(
             _Pipe(caller, server, Link(self._up, up), ByteCount(self._breaks, number, "up")),
             _Pipe(server, caller, Link(self._down, down), ByteCount(self._breaks, number, "down")),
         )
-        task = asyncio.current_task()
-        assert task is not None
-        self._open[connection] = task
+        self._open.add(connection)
         self.statistics.num_open += 1
         try:
             await connection.run(timed(self._breaks, number))
         finally:
-            del self._open[connection]
+            self._open.remove(connection)
             self.statistics.num_open -= 1
             self.statistics.num_resets += connection.was_reset
             self.statistics.num_up_bytes += connection.up.count.num_bytes
@@ -150,10 +154,27 @@ class _Pipe:
     count: ByteCount
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
     pieces: asyncio.Queue[tuple[float, bytes]] = field(default_factory=lambda: asyncio.Queue(MAX_PIECES))
+    stalled_until_s: float = 0.0
     is_closed: bool = False
 
     def __post_init__(self) -> None:
         self.flowing.set()
+
+    def stall(self, for_s: float | None) -> None:
+        """Until the longest of several has passed."""
+        loop = asyncio.get_running_loop()
+        self.stalled_until_s = max(self.stalled_until_s, math.inf if for_s is None else loop.time() + for_s)
+        self.flowing.clear()
+        if self.stalled_until_s < math.inf:
+            loop.call_at(self.stalled_until_s, self._end_stall, self.stalled_until_s)
+
+    def resume(self) -> None:
+        self.stalled_until_s = 0.0
+        self.flowing.set()
+
+    def _end_stall(self, until_s: float) -> None:
+        if self.stalled_until_s == until_s:
+            self.resume()
 
     async def read(self) -> None:
         """Until the source ends. Raises: OSError when it breaks."""
@@ -200,21 +221,18 @@ class _Connection:
     def do(self, what: Break) -> None:
         match what:
             case Stall():
-                pipes = [pipe for pipe in (self.up, self.down) if what.direction in (self._name(pipe), "both")]
-                for pipe in pipes:
-                    pipe.flowing.clear()
-                if what.for_s is not None:
-                    asyncio.get_running_loop().call_later(what.for_s, self.resume, what.direction)
+                for pipe in (self.up, self.down):
+                    if what.direction in (self._name(pipe), "both"):
+                        pipe.stall(what.for_s)
             case HalfClose():
                 (self.up if what.direction == "up" else self.down).close()
             case Reset():
                 self.was_reset = True
                 self._over.set()
 
-    def resume(self, direction: str) -> None:
+    def resume(self) -> None:
         for pipe in (self.up, self.down):
-            if direction in (self._name(pipe), "both"):
-                pipe.flowing.set()
+            pipe.resume()
 
     def _name(self, pipe: _Pipe) -> StreamDirection:
         return "up" if pipe is self.up else "down"

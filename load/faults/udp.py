@@ -30,6 +30,7 @@ MAX_PORTS = 16  # candidates of one side; a browser on a laptop has some five
 MAX_WAITING = 4096  # packets: 10 s of delay, the most there is, at 400 packets a second
 READS_AT_ONCE = 32  # datagrams taken before others have their turn
 DATAGRAM_BYTES = 65_535
+TIMER_STEP_S = 0.001  # of epoll_wait(2) and of libuv's timers
 KERNEL_BUFFER_BYTES = 1 << 20
 
 
@@ -222,9 +223,15 @@ class _Direction:
             leaves_s, _, packet = heapq.heappop(self._waiting)
             self.statistics.worst_late_s = max(self.statistics.worst_late_s, now - leaves_s)
             self._send(packet)
+        self._arm(now)
+
+    def _arm(self, now: float) -> None:
+        """Wake when the next is due; not sooner than a timer can tell from now, else uvloop spins until then."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._waiting[0][0], self._send_due) if self._waiting else None
+            self._timer = None
+        if self._waiting:
+            self._timer = self._loop.call_at(max(self._waiting[0][0], now + TIMER_STEP_S), self._send_due)
 
     def _send(self, packet: _Packet) -> None:
         count, is_sent = self.statistics, packet.port.send(packet.data, packet.to)

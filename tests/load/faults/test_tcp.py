@@ -139,6 +139,16 @@ async def test_a_stall_ends_by_itself() -> None:
         assert await server[0].readexactly(5) == b"later"
 
 
+async def test_of_several_stalls_the_longest_counts() -> None:
+    async with connected() as (relay, caller, server):
+        for for_s in (0.05, None, 0.01):
+            relay.do(Stall(at_s=0, for_s=for_s))
+        caller[1].write(b"later")
+        assert await is_silent(server[0])
+        relay.resume()
+        assert await server[0].readexactly(5) == b"later"
+
+
 async def test_a_half_close_ends_one_direction_and_leaves_its_sender_unaware() -> None:
     async with connected(HalfClose(after_bytes=3, direction="up")) as (_, caller, server):
         caller[1].write(b"abcdef")
