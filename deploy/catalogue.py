@@ -15,10 +15,13 @@ from typing import Literal, TypeAlias
 
 from deploy.paths import DEFAULT_CATALOGUE
 from wire.config import ConfigError
+from wire.files import Unreadable, read_small
 from wire.strict import Invalid, nearest, parse
 
 Kind: TypeAlias = Literal["stt", "tts", "llm", "vad", "turn", "lexicon"]
 SourceKind: TypeAlias = Literal["wheel", "hub"]
+
+MAX_BYTES = 1 << 20  # of a catalogue; ours has 6 KB
 
 _MODEL_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+")
@@ -143,11 +146,12 @@ class Catalogue:
 def read_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
     """Raises: ConfigError."""
     try:
-        with path.open("rb") as file:
-            return parse(Catalogue, tomllib.load(file))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return parse(Catalogue, tomllib.loads(read_small(path, MAX_BYTES)[0]))
+    except Unreadable as error:
+        raise ConfigError(f"{path}: cannot read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not TOML: nested too deeply") from None
     except Invalid as error:
         raise ConfigError(f"{path}: {error}") from None

@@ -17,6 +17,35 @@ ENGAGED = "document.getElementById('call').textContent === 'Hang up'"
 LISTENING = "document.body.dataset.state === 'listening'"
 SPEAKING = "document.body.dataset.state === 'speaking'"
 QUIET = ("", 1.0)  # a microphone that hears nothing
+# A call without a server: `draw(turns)` shows so many more turns in one task, and counts the record's changes.
+DRAWING = """(async () => {
+  const { Transcript } = await import('/console/transcript.js');
+  const { CallRecord } = await import('/console/record.js');
+  const list = document.getElementById('record');
+  const transcript = new Transcript(list, document.getElementById('spoken'), document.getElementById('empty'));
+  const record = new CallRecord();
+  const observer = new MutationObserver(() => {});
+  observer.observe(list, { subtree: true, childList: true, characterData: true, attributes: true });
+  let turn = 0;
+  globalThis.draw = (turns) => {
+    for (const last = turn + turns; turn < last; ) {
+      turn += 1;
+      const said = 'Some words of an answer that takes more than a line to be written.';
+      const words = said.split(' ').map((text, i) => ({ text, start_sample: 100 * i, end_sample: 100 * i + 100 }));
+      const show = (message) => transcript.show(record.apply({ turn, ...message }));
+      for (const text of ['What', 'What is', 'What is it?']) show({ type: 'partial', text });
+      show({ type: 'final', text: 'What is it?' });
+      show({ type: 'reply', delta: said });
+      show({ type: 'words', words });
+      for (const { end_sample } of words) transcript.show(record.heard(end_sample));
+      show({ type: 'turn', outcome: 'answered', text: 'What is it?', heard: said, latency_ms: 5 });
+      show({ type: 'state', state: 'listening' });
+    }
+    return observer.takeRecords().length;
+  };
+})()"""
+DISTANCE = "(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight)"
+FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 LONG = " ".join(["This is a long answer, and it goes on."] * 4)
 
 
@@ -207,6 +236,22 @@ async def test_a_server_with_a_key_lets_the_page_ask_for_it(inside: Loopback, ph
         await page.until(LISTENING)
 
 
+@pytest.mark.parametrize("wrong", ["0123456789\N{EN DASH}abcdef", "\u043a\u043b\u044e\u0447", "caf\u00e9"])
+async def test_what_no_key_can_be_is_a_wrong_key_and_is_not_kept(inside: Loopback, phone: Phone, wrong: str):
+    async with stage_server(inside, key="0123456789abcdef") as server, phone.at(server.url, QUIET) as page:
+        await page.until("!document.getElementById('key-form').hidden")
+        await give_key(page, wrong)
+        await page.until(notice_has("That API key is wrong"))
+        assert await page.evaluate("sessionStorage.length") == 0
+        await page.evaluate(f"sessionStorage.setItem('offhook-api-key', {wrong!r})")
+        await page.send("Page.reload")
+        await page.until("document.readyState === 'complete' && !document.getElementById('key-form').hidden")
+        await page.click("#call")
+        await page.until(notice_has("wants its API key"))
+        await give_key(page, "0123456789abcdef")
+        await page.until("document.querySelectorAll('#processes tr').length === 4")
+
+
 async def give_key(page: Page, key: str) -> None:
     await page.click("#key")
     await page.send("Input.insertText", text=key)
@@ -226,6 +271,45 @@ async def test_the_headset_choice_turns_the_cleaning_off_and_is_remembered(insid
             [echoCancellation, noiseSuppression, autoGainControl])(peers[0].getSenders()[0].track.getSettings())"""
         )
         assert cleaning == [False, False, False]
+
+
+async def layouts(page: Page) -> float:
+    metrics = (await page.send("Performance.getMetrics"))["metrics"]
+    return next(float(metric["value"]) for metric in metrics if metric["name"] == "LayoutCount")
+
+
+async def test_an_update_of_a_long_transcript_does_no_more_than_one_of_a_short(inside: Loopback, phone: Phone):
+    async with stage_server(inside) as server, phone.at(server.url, QUIET) as page:
+        await page.send("Performance.enable")
+        await page.evaluate(DRAWING)
+        await page.evaluate("draw(30)")
+        few = await page.evaluate("draw(10)")
+        await page.evaluate("draw(500)")
+        await page.evaluate(FRAMES)
+        before = await layouts(page)
+        assert await page.evaluate("draw(10)") == few
+        assert await layouts(page) - before < 20  # of more than 200 updates; frames may come in between
+        assert await page.evaluate("document.getElementById('record').childElementCount") == 2 * 550
+        assert await page.evaluate("document.getElementById('spoken').childElementCount") < 50
+
+
+async def test_the_end_of_the_transcript_is_followed_unless_the_reader_is_elsewhere(inside: Loopback, phone: Phone):
+    scroller = "document.querySelector('.scroll')"
+    at_end = f"Math.abs({DISTANCE}({scroller})) < 2"
+    async with stage_server(inside) as server, phone.at(server.url, QUIET) as page:
+        await page.evaluate(DRAWING)
+        for _ in range(5):
+            await page.evaluate("draw(8)")
+            await page.until(at_end)
+        await page.evaluate(f"{scroller}.scrollTop = 40")
+        await page.evaluate(FRAMES)
+        await page.evaluate("draw(3)")
+        await page.evaluate(FRAMES)
+        assert await page.evaluate(f"{scroller}.scrollTop") < 100  # what comes into view may turn out taller
+        await page.evaluate(f"{scroller}.scrollTop = 1e6")
+        await page.evaluate(FRAMES)
+        await page.evaluate("draw(3)")
+        await page.until(at_end)
 
 
 async def test_leaving_the_page_frees_the_line(inside: Loopback, phone: Phone):

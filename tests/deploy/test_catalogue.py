@@ -77,6 +77,7 @@ def test_space_for_a_wheel_is_counted_beside_its_files() -> None:
     [
         ("models = [", "not TOML"),
         ("[[models]]\nid = 'x'\n", "missing"),
+        ("a = " + 2000 * "[", "nested too deeply"),
         ("[[modles]]\n", "did you mean 'models'"),
     ],
 )
@@ -90,5 +91,6 @@ def test_bad_catalogue_is_one_line_with_its_path(tmp_path: Path, text: str, prob
 
 
 def test_missing_catalogue_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read"):
-        read_catalogue(tmp_path / "none.toml")
+    for path in (tmp_path / "none.toml", Path("/dev/zero")):
+        with pytest.raises(ConfigError, match="cannot read"):
+            read_catalogue(path)

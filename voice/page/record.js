@@ -8,6 +8,8 @@ import { isHeard } from "./heard.js";
 
 export class CallRecord {
   entries = [];
+  #sounding = new Set(); // entries of the agent that are not settled
+  #callers = new Map(); // turn -> entry
   #open = null;
   #nextId = 1;
 
@@ -35,7 +37,7 @@ export class CallRecord {
 
   // The agent's audio has been heard up to `sample`.
   heard(sample) {
-    return this.#unsettled().filter((entry) => {
+    return [...this.#sounding].filter((entry) => {
       const before = entry.heardChars;
       for (const word of entry.words) {
         if (isHeard(word, sample)) entry.heardChars = Math.max(entry.heardChars, word.endChar);
@@ -54,19 +56,16 @@ export class CallRecord {
     return added;
   }
 
-  #find(side, turn) {
-    return this.entries.findLast((entry) => entry.side === side && entry.turn === turn) ?? null;
-  }
-
   #callerSays({ turn, text }, settled) {
-    const entry = this.#find("caller", turn) ?? this.#add({ side: "caller", turn, text, settled });
-    return Object.assign(entry, { text, settled });
+    if (!this.#callers.has(turn)) this.#callers.set(turn, this.#add({ side: "caller", turn, text, settled }));
+    return Object.assign(this.#callers.get(turn), { text, settled });
   }
 
   #agentEntry(turn, kind) {
     if (this.#open === null || this.#open.turn !== turn || (kind === "answer" && this.#open.kind !== kind)) {
       const empty = { text: "", words: [], heardChars: 0, settled: false, outcome: null, latencyMs: null };
       this.#open = this.#add({ side: "agent", turn, kind, ...empty });
+      this.#sounding.add(this.#open);
     }
     return this.#open;
   }
@@ -99,35 +98,39 @@ export class CallRecord {
   #withdraw() {
     const entry = this.#open;
     this.#open = null;
-    this.entries.splice(this.entries.indexOf(entry), 1);
-    return [{ ...entry, gone: true }];
+    this.#sounding.delete(entry);
+    return [this.#remove(entry)];
   }
 
-  #unsettled() {
-    return this.entries.filter(({ side, settled }) => side === "agent" && !settled);
+  #remove(entry) {
+    this.entries.splice(this.entries.lastIndexOf(entry), 1);
+    return { ...entry, gone: true };
   }
 
   #settle(change) {
     this.#open = null;
-    return this.#unsettled().map((entry) => {
+    const settled = [...this.#sounding];
+    this.#sounding.clear();
+    for (const entry of settled) {
       entry.settled = true;
       change(entry);
-      return entry;
-    });
+    }
+    return settled;
   }
 
   #turn({ turn, outcome, text, heard, latency_ms: latencyMs }) {
     const changed = [];
-    const caller = this.#find("caller", turn);
-    if (caller !== null && text === "" && outcome === "empty") {
-      this.entries.splice(this.entries.indexOf(caller), 1);
-      changed.push({ ...caller, gone: true });
-    } else if (caller !== null) {
+    const caller = this.#callers.get(turn);
+    if (caller !== undefined && text === "" && outcome === "empty") {
+      this.#callers.delete(turn);
+      changed.push(this.#remove(caller));
+    } else if (caller !== undefined) {
       changed.push(Object.assign(caller, { text: text || caller.text, settled: true }));
     }
     const answer = this.#open?.turn === turn && this.#open.kind === "answer" ? this.#open : null;
     if (answer !== null) {
       this.#open = null;
+      this.#sounding.delete(answer);
       const heardChars = lengthOfHeard(answer.text, heard);
       changed.push(Object.assign(answer, { heardChars, outcome, latencyMs: latencyMs ?? null, settled: true }));
     }

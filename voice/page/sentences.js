@@ -41,6 +41,7 @@ export function refusalSentence(status, error, retryAfterS) {
 }
 
 export const WRONG_KEY = "That API key is wrong. Enter the right one below, then press Call again.";
+export const NO_KEY = "That API key is wrong: a key has plain letters, digits and signs only. Copy it again, and enter it below.";
 export const NO_ANSWER = "The call server does not answer. Is it running?";
 export const NO_PATH =
   "No media path was found within 10 seconds. Something between this browser and the call server drops UDP; " +

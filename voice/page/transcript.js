@@ -1,10 +1,16 @@
 // The record of a call on the page. Changed entries are drawn anew, nothing else; what is settled is also told to
 // screen readers, once, in a list of its own.
+//
+// What an update costs does not grow with the call: nothing here asks for a measure of the page, which would lay it out
+// at once. Whether the end is in view is told by an observer, and the end is followed after the layout that the
+// browser does for a frame, which skips entries out of view (console.css).
 
 import { BUDGET_MS } from "./turns.js";
 
 const SIDES = { caller: "You", agent: "Agent", note: "Note" };
 const NEAR_END_PX = 60; // a reader who has scrolled further up is left there
+const BEYOND_END_PX = 1 << 24;
+const MAX_SPOKEN = 20; // entries; they are read out as they come, and the record itself can be read at any time
 
 export class Transcript {
   #list;
@@ -12,11 +18,22 @@ export class Transcript {
   #empty;
   #items = new Map(); // entry id -> li
   #told = new Set();
+  #follows = true;
 
   constructor(list, spoken, empty) {
     this.#list = list;
     this.#spoken = spoken;
     this.#empty = empty;
+    this.#followEnd(list.parentElement);
+  }
+
+  #followEnd(scroller) {
+    const end = scroller.appendChild(element("div", "end"));
+    const options = { root: scroller, rootMargin: `0px 0px ${NEAR_END_PX}px 0px` };
+    new IntersectionObserver((seen) => (this.#follows = seen.at(-1).isIntersecting), options).observe(end);
+    const growth = new ResizeObserver(() => this.#follows && (scroller.scrollTop = BEYOND_END_PX));
+    growth.observe(this.#list);
+    growth.observe(scroller);
   }
 
   clear() {
@@ -29,11 +46,8 @@ export class Transcript {
 
   show(entries) {
     if (entries.length === 0) return;
-    const scroller = this.#list.parentElement;
-    const follows = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX;
     for (const entry of entries) this.#show(entry);
     this.#empty.hidden = this.#items.size > 0;
-    if (follows) scroller.scrollTop = scroller.scrollHeight;
   }
 
   #show(entry) {
@@ -61,6 +75,7 @@ export class Transcript {
     if (this.#told.has(entry.id)) return;
     this.#told.add(entry.id);
     this.#spoken.append(element("p", "", `${SIDES[entry.side]}: ${entry.text}`));
+    if (this.#spoken.childElementCount > MAX_SPOKEN) this.#spoken.firstElementChild.remove();
   }
 }
 

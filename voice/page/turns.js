@@ -22,57 +22,80 @@ export function axisFor(scaleMs, widthPx) {
   return { stepMs, maxMs: Math.ceil(scaleMs / stepMs) * stepMs };
 }
 
-export function median(values) {
-  if (values.length === 0) return null;
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+// Values one by one, and the median of all: they are kept in order, so that none is sorted again.
+class Median {
+  #sorted = [];
+
+  add(value) {
+    let [from, to] = [0, this.#sorted.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (this.#sorted[middle] < value) from = middle + 1;
+      else to = middle;
+    }
+    this.#sorted.splice(from, 0, value);
+  }
+
+  get value() {
+    const { length } = this.#sorted;
+    if (length === 0) return null;
+    const middle = length >> 1;
+    return length % 2 ? this.#sorted[middle] : (this.#sorted[middle - 1] + this.#sorted[middle]) / 2;
+  }
 }
 
 export class Turns {
-  #all = [];
+  #shown; // the last turns with an answer, oldest first
+  #num;
+  #numWithin;
+  #stages;
+  #whole;
 
-  add(turn) {
-    this.#all.push(turn);
+  constructor() {
+    this.clear();
   }
 
   clear() {
-    this.#all = [];
+    this.#shown = [];
+    this.#num = this.#numWithin = 0;
+    this.#stages = STAGES.map(() => new Median());
+    this.#whole = new Median();
   }
 
-  get measured() {
-    return this.#all.filter((turn) => Number.isFinite(turn.latency_ms));
+  // Turns without an answer count for nothing.
+  add(turn) {
+    if (!Number.isFinite(turn.latency_ms)) return;
+    this.#shown = [...this.#shown.slice(1 - NUM_SHOWN), turn];
+    this.#num += 1;
+    this.#numWithin += turn.latency_ms <= BUDGET_MS ? 1 : 0;
+    STAGES.forEach(({ key }, i) => this.#stages[i].add(turn.stages_ms[key] ?? 0));
+    this.#whole.add(turn.latency_ms);
   }
 
   // The bars, oldest first: one label and, per stage, one length for each turn.
   bars() {
-    const shown = this.measured.slice(-NUM_SHOWN);
     return {
-      labels: shown.map((turn) => String(turn.turn)),
-      stages: STAGES.map(({ key }) => shown.map((turn) => turn.stages_ms[key] ?? 0)),
-      scaleMs: Math.max(900, ...shown.map((turn) => 1.05 * turn.latency_ms)),
+      labels: this.#shown.map((turn) => String(turn.turn)),
+      stages: STAGES.map(({ key }) => this.#shown.map((turn) => turn.stages_ms[key] ?? 0)),
+      scaleMs: Math.max(900, ...this.#shown.map((turn) => 1.05 * turn.latency_ms)),
     };
   }
 
   // Per stage and for the whole: the last turn, and the median of all.
   rows() {
-    const measured = this.measured;
-    const last = measured.at(-1) ?? null;
-    const rows = STAGES.map((stage) => ({
+    const last = this.#shown.at(-1) ?? null;
+    const rows = STAGES.map((stage, i) => ({
       ...stage,
       lastMs: last && (last.stages_ms[stage.key] ?? 0),
-      medianMs: median(measured.map((turn) => turn.stages_ms[stage.key] ?? 0)),
+      medianMs: this.#stages[i].value,
     }));
-    const total = { lastMs: last && last.latency_ms, medianMs: median(measured.map((turn) => turn.latency_ms)) };
-    return { rows, total };
+    return { rows, total: { lastMs: last && last.latency_ms, medianMs: this.#whole.value } };
   }
 
   summary() {
-    const measured = this.measured;
-    if (measured.length === 0) return "No turn has been answered yet.";
-    const within = measured.filter((turn) => turn.latency_ms <= BUDGET_MS).length;
-    const last = measured.at(-1);
-    const turns = measured.length === 1 ? "1 turn" : `${measured.length} turns`;
-    return `Turn ${last.turn}: ${Math.round(last.latency_ms)} ms. ${within} of ${turns} within ${BUDGET_MS} ms.`;
+    if (this.#num === 0) return "No turn has been answered yet.";
+    const last = this.#shown.at(-1);
+    const turns = this.#num === 1 ? "1 turn" : `${this.#num} turns`;
+    return `Turn ${last.turn}: ${Math.round(last.latency_ms)} ms. ${this.#numWithin} of ${turns} within ${BUDGET_MS} ms.`;
   }
 }

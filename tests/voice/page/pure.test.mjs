@@ -7,7 +7,7 @@ import { PlayClock, bufferDelayS, isHeard } from "../../../voice/page/heard.js";
 import { LineWatch } from "../../../voice/page/line_watch.js";
 import { readIceServers } from "../../../voice/page/link.js";
 import { durationInWords, microphoneSentence, refusalSentence, troubleSentence } from "../../../voice/page/sentences.js";
-import { Turns, axisFor, median } from "../../../voice/page/turns.js";
+import { NUM_SHOWN, Turns, axisFor } from "../../../voice/page/turns.js";
 
 test("what sounds now lags the position by the jitter buffer", () => {
   const clock = new PlayClock(48000);
@@ -124,9 +124,27 @@ test("the time axis ends with a tick, and narrow ones have fewer", () => {
   }
 });
 
+test("figures taken up one by one are those of all turns at once", () => {
+  const turns = new Turns();
+  const latencies = [];
+  for (let i = 1; i <= 40; i += 1) {
+    latencies.push((i * 7919) % 1400);
+    turns.add(turn(i, latencies.at(-1), { tts: latencies.at(-1) / 2 }));
+    const sorted = [...latencies].sort((a, b) => a - b);
+    const medianMs = (sorted[(i - 1) >> 1] + sorted[i >> 1]) / 2;
+    const { rows, total } = turns.rows();
+    assert.deepEqual(total, { lastMs: latencies.at(-1), medianMs });
+    assert.equal(rows.find(({ key }) => key === "tts").medianMs, medianMs / 2);
+    assert.deepEqual(turns.bars().labels, latencies.map((_, j) => String(j + 1)).slice(-NUM_SHOWN));
+    const within = latencies.filter((ms) => ms <= 700).length;
+    assert.match(turns.summary(), new RegExp(`^Turn ${i}: .* ${within} of ${i === 1 ? "1 turn" : `${i} turns`} within`));
+  }
+  turns.clear();
+  assert.equal(turns.summary(), new Turns().summary());
+});
+
 test("before the first answer there is nothing to say", () => {
   const turns = new Turns();
   assert.deepEqual(turns.bars().labels, []);
   assert.deepEqual(turns.rows().total, { lastMs: null, medianMs: null });
-  assert.equal(median([]), null);
 });
