@@ -283,6 +283,7 @@ class Mouth:
 
 def _as_written(text: str, start: int, end: int) -> str:
     """A word with the punctuation around it, which voices leave out of their words."""
+    start, end = min(start, len(text)), min(end, len(text))  # offsets of a voice, which may be wrong
     before = start
     while before and not (text[before - 1].isalnum() or text[before - 1].isspace()):
         before -= 1

@@ -66,9 +66,16 @@ class SameSite:
         name = _hostname(f"//{host}")
         if host and not (is_loopback(name) or name in self._hosts):
             return f"'{name}' is no name of this service: see edge.allowed_hosts"
-        if origin and urllib.parse.urlsplit(origin).netloc.lower() != host.lower():
+        if origin and _netloc(origin) != host.lower():
             return "requests from pages of other sites are refused"
         return None
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urllib.parse.urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _hostname(url: str) -> str:

@@ -27,6 +27,11 @@ def test_words_keep_the_punctuation_that_touches_them(text: str, words: list[str
     assert as_written(text) == words
 
 
+def test_offsets_beyond_the_text_do_no_harm() -> None:
+    assert _as_written("Hello.", 90, 95) == ""
+    assert _as_written("Hello.", 0, 95) == "Hello."
+
+
 @given(st.text(alphabet="ab1 .,'\"-(é", max_size=30))
 def test_no_character_of_a_text_is_told_twice(text: str) -> None:
     joined = "".join(as_written(text)).replace(" ", "")

@@ -52,6 +52,7 @@ async def test_pages_of_other_sites_are_refused_where_no_key_is_set():
         assert await post(url, {"origin": url}) == 200
         assert await post(url, {"origin": "http://evil.example"}) == 403
         assert await post(url, {"origin": "null"}) == 403
+        assert await post(url, {"origin": "http://[::1"}) == 403
         assert await talk(url, {"origin": url}) == "hello"
         assert await talk(url, {"origin": "http://evil.example"}) == 403
 
