@@ -349,14 +349,19 @@ async def test_a_process_that_drains_ends_its_work_well(stack: Stack, name: str,
     await calls_again(stack)
 
 
+async def is_bidden_goodbye(caller: Caller) -> None:
+    """The answer under way is heard to its end, the goodbye after it."""
+    assert (await caller.until(calls.Bye)).reason == "drain"
+    assert await caller.until_closed() == 1012
+    assert caller.of(calls.Turn)[0].outcome == "answered"
+    assert said_after(caller, caller.of(calls.Turn)[0])
+
+
 async def test_a_call_server_that_drains_says_goodbye(stack: Stack):
     async with calling(stack.base) as caller:
         await ask(caller, "speaking")
         pid = stack.signal("voice", signal.SIGTERM)
-        assert (await caller.until(calls.Bye)).reason == "drain"
-        assert await caller.until_closed() == 1012
-        assert caller.of(calls.Turn)[0].outcome == "answered"
-        assert said_after(caller, caller.of(calls.Turn)[0])
+        await is_bidden_goodbye(caller)
     await stack.until_back("voice", pid)
     await calls_again(stack)
 
@@ -370,10 +375,7 @@ async def test_supervisor_asked_to_end_lets_the_call_say_goodbye(stack: Stack):
     async with calling(stack.base) as caller:
         await ask(caller, "speaking")
         stack.process.send_signal(signal.SIGTERM)
-        assert (await caller.until(calls.Bye)).reason == "drain"
-        assert await caller.until_closed() == 1012
-        assert caller.of(calls.Turn)[0].outcome == "answered"
-        assert said_after(caller, caller.of(calls.Turn)[0])
+        await is_bidden_goodbye(caller)
     assert await asyncio.to_thread(stack.process.wait, BACK_WITHIN_S) == 0
     assert are_gone(pids)
 

@@ -19,18 +19,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
-from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NoCall, Received, is_here, refused, unreachable
+from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NoCall, Received
+from load.lines.sockets import line_closed, open_socket
 from wire import calls
 from wire.errors import PeerError
 from wire.messages import read_json_object
 from wire.pcm import Pcm16
 
 RATE_HZ = 24000
-MAX_MESSAGE_BYTES = 16 << 20  # the protocol lets an audio event have 15 MiB
-PATH = "/v1/realtime"
 
 
 class RealtimeLine:
@@ -127,7 +126,7 @@ class RealtimeLine:
         try:
             data = await self._connection.recv()
         except ConnectionClosed as closed:
-            raise _closed(closed) from None
+            raise line_closed(closed) from None
         event = read_json_object(data)
         if not isinstance(event.get("type"), str):
             raise PeerError("an event without a type")
@@ -137,11 +136,7 @@ class RealtimeLine:
         try:
             await self._connection.send(json.dumps(event))
         except ConnectionClosed as closed:
-            raise _closed(closed) from None
-
-
-def _closed(closed: ConnectionClosed) -> LineClosed:
-    return LineClosed(closed.rcvd.code if closed.rcvd is not None else None, str(closed))
+            raise line_closed(closed) from None
 
 
 def _error_text(event: dict[str, Any]) -> str:
@@ -153,23 +148,7 @@ def _error_text(event: dict[str, Any]) -> str:
 async def realtime_line(url: str, hello: calls.Hello, key: str | None) -> AsyncIterator[Line]:
     """Both rates of `hello` must be `RATE_HZ`. Raises: NoCall."""
     assert hello.sample_rate_hz == hello.output_sample_rate_hz == RATE_HZ
-    try:
-        connection = await connect(
-            url,
-            additional_headers={"Authorization": f"Bearer {key}"} if key is not None else {},
-            proxy=None if is_here(url) else True,
-            compression=None,
-            open_timeout=CONNECT_TIMEOUT_S,
-            close_timeout=1.0,
-            max_size=MAX_MESSAGE_BYTES,
-        )
-    except InvalidStatus as answer:
-        raise refused(url, answer.response.status_code, PATH) from None
-    except InvalidURI:
-        raise NoCall(f"{url} is no WebSocket address", f"it looks like wss://HOST{PATH}?model=NAME") from None
-    except (OSError, TimeoutError, InvalidHandshake) as error:
-        raise unreachable(url, error) from None
-    async with connection:
+    async with open_socket(url, key, "wss://HOST/v1/realtime?model=NAME") as connection:
         line = RealtimeLine(connection)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):

@@ -7,7 +7,6 @@ before it has been played, and at once on `clear`, which is why an echoed mark i
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import contextlib
@@ -19,10 +18,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
-from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NoCall, Received, is_here, unreachable
+from load.lines.boundary import Line, Received
+from load.lines.sockets import line_closed, open_socket
 from load.speech.g711 import decode, encode
 from wire import calls
 from wire.errors import PeerError
@@ -80,7 +80,7 @@ class TwilioLine:
             try:
                 data = await self._connection.recv()
             except ConnectionClosed as closed:
-                raise _closed(closed) from None
+                raise line_closed(closed) from None
             now = time.monotonic()
             if isinstance(data, bytes):
                 raise PeerError("a binary message; Twilio takes text only (31950)")
@@ -124,26 +124,13 @@ class TwilioLine:
         try:
             await self._connection.send(json.dumps(message))
         except ConnectionClosed as closed:
-            raise _closed(closed) from None
-
-
-def _closed(closed: ConnectionClosed) -> LineClosed:
-    return LineClosed(closed.rcvd.code if closed.rcvd is not None else None, str(closed))
+            raise line_closed(closed) from None
 
 
 @contextlib.asynccontextmanager
 async def twilio_line(url: str, parameters: dict[str, str]) -> AsyncIterator[Line]:
     """`parameters`: what `<Parameter>` of the TwiML would hand over. Raises: NoCall."""
-    try:
-        async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            connection = await connect(url, proxy=None if is_here(url) else True, compression=None, close_timeout=1.0)
-    except InvalidStatus as answer:
-        raise NoCall(f"{url} takes no media stream (HTTP {answer.response.status_code})") from None
-    except InvalidURI:
-        raise NoCall(f"{url} is no WebSocket address", "it looks like wss://HOST/v1/twilio") from None
-    except (OSError, TimeoutError, InvalidHandshake) as error:
-        raise unreachable(url, error) from None
-    async with connection:
+    async with open_socket(url, None, "wss://HOST/v1/twilio") as connection:
         line = TwilioLine(connection)
         await line.start(parameters)
         yield line
