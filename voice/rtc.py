@@ -26,7 +26,7 @@ from voice.config import WebRtcConfig
 from voice.transports.boundary import Transport
 from voice.transports.webrtc import WebRtcTransport
 from wire import calls
-from wire.config import read_secret
+from wire.config import ConfigError, read_secret
 from wire.errors import Overloaded, PeerError, WireError
 from wire.ice import addresses_for, use_addresses
 from wire.messages import PROTOCOL_VERSION
@@ -45,15 +45,18 @@ Serve = Callable[[Transport, calls.Hello], Awaitable[object]]
 
 
 def ice_servers(config: WebRtcConfig) -> list[RTCIceServer]:
-    """Raises: ConfigError for a password file that cannot be read."""
-    return [
-        RTCIceServer(
-            server.url,
-            server.username,
-            read_secret(server.credential_file, "TURN password") if server.credential_file is not None else None,
-        )
-        for server in config.ice_servers
-    ]
+    """Raises: ConfigError for a password file that cannot be read, or holds what no header can carry."""
+    servers = []
+    for server in config.ice_servers:
+        password = None
+        if server.credential_file is not None:
+            password = read_secret(server.credential_file, "TURN password")
+            if not password.isascii():
+                raise ConfigError(
+                    f"{server.credential_file}: a TURN password must be ASCII: callers get it in a header"
+                )
+        servers.append(RTCIceServer(server.url, server.username, password))
+    return servers
 
 
 class RtcCalls:
@@ -199,6 +202,13 @@ async def _read_text(request: Request, media_type: str) -> str:
 def _link(server: RTCIceServer) -> str:
     """RFC 9725, 4.6."""
     link = f'<{server.urls}>; rel="ice-server"'
-    if server.username is not None:
-        link += f'; username="{server.username}"; credential="{server.credential}"; credential-type="password"'
+    if server.username is not None and server.credential is not None:
+        user, password = _quoted(server.username), _quoted(server.credential)
+        link += f'; username={user}; credential={password}; credential-type="password"'
     return link
+
+
+def _quoted(text: str) -> str:
+    """RFC 9110, 5.6.4: a quoted string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

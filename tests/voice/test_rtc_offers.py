@@ -207,7 +207,7 @@ async def test_bad_requests_are_told_why(stage: Stage) -> None:
 
 async def test_callers_are_told_of_the_profiles_stun_and_turn_servers(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "turn"
-    path.write_text("secret\n")
+    path.write_text('se"cr\\et\n')
     path.chmod(0o600)
     servers = (IceServer("stun:127.0.0.1:9"), IceServer("turn:127.0.0.1:9?transport=udp", "offhook", path))
     stage.settings["webrtc"] = WebRtcConfig(ice_servers=servers)
@@ -216,7 +216,7 @@ async def test_callers_are_told_of_the_profiles_stun_and_turn_servers(stage: Sta
         link = response.headers["link"]
     assert link == (
         '<stun:127.0.0.1:9>; rel="ice-server", <turn:127.0.0.1:9?transport=udp>; rel="ice-server"; '
-        'username="offhook"; credential="secret"; credential-type="password"'
+        'username="offhook"; credential="se\\"cr\\\\et"; credential-type="password"'
     )
 
 
