@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -32,3 +34,9 @@ async def serving(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig) -> Async
             server.should_exit = True
             await loop
             await server.shutdown(sockets=[sock])
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [sock.getsockname()[1] for sock in socks]

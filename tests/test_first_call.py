@@ -8,7 +8,6 @@ import io
 import itertools
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -21,6 +20,7 @@ import soundfile
 
 from tests.caller import OUTPUT_HZ, Caller, calling
 from tests.rtc_caller import rtc_calling
+from tests.serving import free_ports
 from tests.speech import clip, read, silence, tone, white_noise, word_errors
 from tests.speech import words as words_of
 from voice.budget import STAGES
@@ -31,12 +31,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PROFILE = Path("deploy/profiles/cpu.yaml")
 SHARED_SPEECH = Path("../shared/data/speech")
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        socks = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [sock.getsockname()[1] for sock in socks]
 
 
 def on_free_ports(profile: str) -> tuple[str, dict[int, int]]:

@@ -5,7 +5,6 @@ import logging
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 from deploy.child import PIPE_BYTES, Child, Spec
 from deploy.errors import StartError
 from deploy.supervisor import Stop, Supervisor
+from tests.serving import free_ports
 
 pytestmark = pytest.mark.slow  # real processes
 TINY = Path(__file__).parent / "tiny_service.py"
@@ -27,14 +27,6 @@ ENDS_WITHIN_S = 20.0
 def spec(folder: Path, name: str, port: int, behaviour: str = "", needs: tuple[str, ...] = ()) -> Spec:
     command = (sys.executable, str(TINY), name, str(port), str(folder / "journal"), behaviour)
     return Spec(name, command, (("127.0.0.1", port),), needs, drain_timeout_s=0)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
 
 
 def journal(folder: Path) -> list[str]:
