@@ -28,9 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from load.alignment import plain, word_error_rate
 from stt.segments import MAX_PIECE_S
 from stt.whisper import VIEW_S, Transcript, Whisper, load
-from tests.speech import RATE_HZ, clip_paths, read, word_errors, words
+from tests.speech import RATE_HZ, clip_paths, read
 from tests.stt.signals import attenuated, noisy, telephone, wordless
 from wire.pcm import Pcm16
 from wire.weights import model_dir
@@ -99,9 +100,9 @@ def error_rate(whisper: Whisper, condition: Callable[[Pcm16], Pcm16]) -> tuple[f
     num_words, num_errors, transcripts = 0, 0.0, []
     for _, pcm, text in clips():
         transcripts.append(whisper.transcribe(condition(pcm)[: round(MAX_PIECE_S * RATE_HZ)], "en"))
-        size = len(words(spelled(text)))
+        size = len(plain(spelled(text)))
         num_words += size
-        num_errors += size * word_errors(spelled(text), spelled(transcripts[-1].text))
+        num_errors += size * word_error_rate(spelled(text), spelled(transcripts[-1].text))
     return 100 * num_errors / num_words, transcripts
 
 

@@ -31,7 +31,7 @@ from load.steps import (
     Step,
     require_positive,
 )
-from wire.config import ConfigError, Document, read
+from wire.config import ConfigError, Document, line_of, read
 from wire.strict import Invalid, nearest, parse
 
 MAX_REPEATS = 1000
@@ -113,7 +113,7 @@ def parse_scenario(document: Document, corpus: Corpus) -> Scenario:
         steps = _parse_steps(file.steps, "steps", corpus)
         _check_order(steps, "steps", is_hung_up=False)
     except Invalid as error:
-        raise ConfigError(f"{document.path}:{_line(document, error.where)}: {error}") from None
+        raise ConfigError(f"{document.path}:{line_of(document.lines, error.where)}: {error}") from None
     return Scenario(**{**vars(file), "steps": steps, "faults": faults})
 
 
@@ -223,13 +223,6 @@ def _flat(steps: tuple[Step, ...]) -> Iterator[Step]:
             yield from _flat(step.steps)
         else:
             yield step
-
-
-def _line(document: Document, where: str) -> int:
-    """The line of `where`, or of its nearest parent when the key is missing."""
-    while where and where not in document.lines:
-        where = where[: max(where.rfind("."), where.rfind("["), 0)]
-    return document.lines.get(where, 1)
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

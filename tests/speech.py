@@ -49,20 +49,3 @@ def white_noise(seconds: float, dbfs: float, seed: int = 0) -> np.ndarray:
 def tone(seconds: float, hz: float, dbfs: float = -12) -> np.ndarray:
     t = np.arange(round(seconds * RATE_HZ)) / RATE_HZ
     return (np.sin(2 * np.pi * hz * t) * 32767 * 10 ** (dbfs / 20)).astype(np.int16)
-
-
-def words(text: str) -> list[str]:
-    """Lower case, no punctuation."""
-    kept = "".join(c if c.isalnum() or c in " '" else " " for c in text.lower())
-    return kept.split()
-
-
-def word_errors(reference: str, hypothesis: str) -> float:
-    """Word error rate by edit distance."""
-    ref, hyp = words(reference), words(hypothesis)
-    row = list(range(len(hyp) + 1))
-    for i, word in enumerate(ref, 1):
-        diagonal, row[0] = row[0], i
-        for j, other in enumerate(hyp, 1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other))
-    return row[-1] / max(1, len(ref))

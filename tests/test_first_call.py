@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 import soundfile
 
+from load.alignment import plain, word_error_rate
 from tests.caller import OUTPUT_HZ, Caller, calling
 from tests.rtc_caller import rtc_calling
 from tests.serving import free_ports
-from tests.speech import clip, read, silence, tone, white_noise, word_errors
-from tests.speech import words as words_of
+from tests.speech import clip, read, silence, tone, white_noise
 from voice.budget import STAGES
 from voice.media.level import first_audible
 from wire import calls
@@ -89,7 +89,7 @@ async def test_a_turn_over_the_real_models(stack: dict[str, str]):
         caller.say(pcm)
         turn = await caller.until(calls.Turn, timeout_s=60)
 
-    assert word_errors(text, turn.text) <= 0.12
+    assert word_error_rate(text, turn.text) <= 0.12
     assert turn.outcome == "answered"
     assert turn.heard.strip()
     assert "".join(r.delta for r in caller.of(calls.Reply)).strip() == turn.heard.strip()
@@ -119,7 +119,7 @@ async def test_what_is_said_is_what_the_reply_claims(stack: dict[str, str]):
     async with aiohttp.ClientSession() as http, http.post(address, data=form) as response:
         recognised = (await response.json())["text"]
 
-    assert word_errors(turn.heard, recognised) <= 0.35
+    assert word_error_rate(turn.heard, recognised) <= 0.35
 
 
 async def test_the_greeting_comes_first_and_can_be_interrupted(stack: dict[str, str]):
@@ -143,13 +143,13 @@ async def test_a_call_over_webrtc_is_understood_answered_and_spoken(stack: dict[
         await caller.send(calls.Hangup())
         assert (await caller.until(calls.Bye)).reason == "hangup"
 
-    assert word_errors(text, turn.text) <= 0.12
+    assert word_error_rate(text, turn.text) <= 0.12
     assert turn.outcome == "answered"
     assert list(turn.stages_ms) == list(STAGES)
     assert sum(turn.stages_ms.values()) == pytest.approx(turn.latency_ms, abs=0.5)
     assert "".join(reply.delta for reply in caller.of(calls.Reply)).strip() == turn.heard
     words = [word for message in caller.of(calls.Words) for word in message.words]
-    assert words_of(" ".join(word.text for word in words)) == words_of(turn.heard)
+    assert plain(" ".join(word.text for word in words)) == plain(turn.heard)
     heard = np.concatenate([samples for _, samples in caller.audio])
     assert 0.5 * words[-1].end_sample < heard.size < words[-1].end_sample + 48000  # quiet between words is left out
     assert first_audible(heard) is not None
@@ -198,9 +198,9 @@ async def test_two_calls_at_once_hear_only_their_own(stack: dict[str, str]):
         first = await one.until(calls.Turn, timeout_s=60)
         second = await two.until(calls.Turn, timeout_s=60)
 
-    assert word_errors(fox_text, first.text) <= 0.12
-    assert word_errors(fox_text, second.text) > 0.9
-    assert word_errors(counting_text, first.text) > 0.9
+    assert word_error_rate(fox_text, first.text) <= 0.12
+    assert word_error_rate(fox_text, second.text) > 0.9
+    assert word_error_rate(counting_text, first.text) > 0.9
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,10 @@ class Document:
         try:
             return parse(cls, self.value[section] if section else self.value, section)
         except Invalid as error:
-            raise ConfigError(f"{self.path}:{_line(self.lines, error.where)}: {error}") from None
+            raise ConfigError(f"{self.path}:{line_of(self.lines, error.where)}: {error}") from None
 
 
-def _line(lines: Mapping[str, int], where: str) -> int:
+def line_of(lines: Mapping[str, int], where: str) -> int:
     """The line of `where`, or of its nearest parent when it has none."""
     while where and where not in lines:
         where = where[: max(where.rfind("."), where.rfind("["), 0)]
@@ -128,7 +128,7 @@ def read(path: Path) -> Document:
     except Unreadable as error:
         raise ConfigError(f"{path}: cannot read: {error}") from None
     except Invalid as error:
-        raise ConfigError(f"{path}:{_line(values.lines, error.where)}: {error}") from None
+        raise ConfigError(f"{path}:{line_of(values.lines, error.where)}: {error}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{path}:{line}: not YAML: {error.problem}") from None

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from load.alignment import word_error_rate
 from tests.browser.chromium import Page
 from tests.browser.conftest import BEFORE_S, Phone
-from tests.speech import clip, word_errors
+from tests.speech import clip
 from voice.budget import STAGES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -32,7 +33,7 @@ async def test_a_whole_call_is_heard_written_and_measured(stack: str, phone: Pho
         await page.until("document.querySelector('.agent .heard') && document.querySelector('.agent .unheard')", 30)
         await page.until(ANSWERED, 60)
 
-        assert word_errors(text, await page.text(".caller .said")) <= 0.12
+        assert word_error_rate(text, await page.text(".caller .said")) <= 0.12
         assert len(await page.text(".agent .heard")) > 3
         assert await page.text(".agent .unheard") == ""
         assert await page.evaluate(ENERGY) > 1e-4
@@ -55,9 +56,9 @@ async def test_two_browsers_at_once_see_their_own_words(stack: str, phone: Phone
 
     fox, counting = await asyncio.gather(one("quick_brown_fox"), one("counting"))
 
-    assert word_errors(clip("quick_brown_fox")[1], fox) <= 0.12
-    assert word_errors(clip("quick_brown_fox")[1], counting) > 0.9
-    assert word_errors(clip("counting")[1], fox) > 0.9
+    assert word_error_rate(clip("quick_brown_fox")[1], fox) <= 0.12
+    assert word_error_rate(clip("quick_brown_fox")[1], counting) > 0.9
+    assert word_error_rate(clip("counting")[1], fox) > 0.9
 
 
 async def said(page: Page) -> str:

@@ -16,9 +16,10 @@ import pytest
 
 from deploy.paths import DEFAULT_PROFILE, offhook
 from deploy.up import address_line
+from load.alignment import word_error_rate
 from tests.deploy.test_profile import STT, VOICE, profile_of
 from tests.deploy.test_supervisor import free_ports
-from tests.speech import clip_paths, word_errors
+from tests.speech import clip_paths
 from wire.weights import cache_dir
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -83,7 +84,7 @@ def test_up_takes_a_call_answers_it_and_leaves_nothing(
     assert process.returncode == 0, log
     (turn,) = json.loads(done.stdout)["turns"]
     assert turn["outcome"] == "answered"
-    assert word_errors(wav.with_suffix(".txt").read_text(), turn["transcript"]) < 0.5
+    assert word_error_rate(wav.with_suffix(".txt").read_text(), turn["transcript"]) < 0.5
     assert turn["answer"].strip()
     assert turn["heard"].strip()
     assert turn["stages_ms"]

@@ -12,12 +12,13 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from load.alignment import word_error_rate
 from stt.connection import MAX_PENDING
 from stt.recognition import Models
 from stt.service import build
 from stt.stream import MAX_UTTERANCE_S
 from tests.serving import serving
-from tests.speech import RATE_HZ, clip, silence, tone, white_noise, word_errors
+from tests.speech import RATE_HZ, clip, silence, tone, white_noise
 from tests.stt.conftest import CONFIG
 from tests.stt.listener import connected, listening
 from wire import listen
@@ -34,7 +35,7 @@ async def test_an_utterance_is_finalized_with_its_range_and_id(url: str) -> None
         await listener.feed(FOX)
         await listener.send(listen.Finalize(7))
         final = await listener.next(listen.Final)
-    assert word_errors(FOX_TEXT, final.text) == 0
+    assert word_error_rate(FOX_TEXT, final.text) == 0
     assert (final.id, final.start_sample, final.end_sample) == (7, 0, FOX.size)
     assert final.compute_ms > 0
     assert final.words is None
@@ -48,8 +49,8 @@ async def test_one_connection_recognises_utterance_after_utterance(url: str) -> 
         first = await listener.next(listen.Final)
         await listener.send(listen.Finalize(2))
         second = await listener.next(listen.Final)
-    assert word_errors(FOX_TEXT, first.text) == 0
-    assert word_errors(HELLO_TEXT, second.text) == 0
+    assert word_error_rate(FOX_TEXT, first.text) == 0
+    assert word_error_rate(HELLO_TEXT, second.text) == 0
     assert (second.start_sample, second.end_sample) == (FOX.size, FOX.size + HELLO.size)
     assert second.revision > first.revision
 
@@ -116,7 +117,7 @@ async def test_a_speculation_in_time_for_the_final_outlives_its_own_deadline(url
     assert isinstance(error, listen.Error)
     assert (error.id, error.code) == (1, "deadline_exceeded")
     assert isinstance(final, listen.Final)
-    assert word_errors(FOX_TEXT, final.text) == 0
+    assert word_error_rate(FOX_TEXT, final.text) == 0
 
 
 @pytest.mark.slow
@@ -133,7 +134,7 @@ async def test_partials_come_while_audio_comes_and_revisions_grow(url: str) -> N
     assert revisions == sorted(set(revisions))
     assert [partial.end_sample for partial in partials] == sorted({partial.end_sample for partial in partials})
     assert len(partials[-1].text) > len(partials[0].text) > 0
-    assert word_errors(FOX_TEXT, final.text) == 0
+    assert word_error_rate(FOX_TEXT, final.text) == 0
 
 
 @pytest.mark.slow
@@ -154,8 +155,8 @@ async def test_two_connections_do_not_mix(url: str) -> None:
         await one.send(listen.Finalize(1))
         await two.send(listen.Finalize(1))
         heard = await asyncio.gather(one.next(listen.Final), two.next(listen.Final))
-    assert word_errors(FOX_TEXT, heard[0].text) == 0
-    assert word_errors(HELLO_TEXT, heard[1].text) == 0
+    assert word_error_rate(FOX_TEXT, heard[0].text) == 0
+    assert word_error_rate(HELLO_TEXT, heard[1].text) == 0
 
 
 @pytest.mark.slow
@@ -196,7 +197,7 @@ async def test_discarded_audio_is_not_heard_and_needs_no_answer(url: str) -> Non
         await listener.feed(HELLO)
         await listener.send(listen.Finalize(1))
         final = await listener.next(listen.Final)
-    assert word_errors(HELLO_TEXT, final.text) == 0
+    assert word_error_rate(HELLO_TEXT, final.text) == 0
     assert final.start_sample == FOX.size
 
 
@@ -222,7 +223,7 @@ async def test_dropping_what_is_gone_leaves_a_speculation_of_what_follows(
         await listener.send(listen.Speculate(1))
         await listener.send(late)
         speculation = await listener.next(listen.Speculation)
-    assert word_errors(FOX_TEXT, speculation.text) == 0
+    assert word_error_rate(FOX_TEXT, speculation.text) == 0
 
 
 @pytest.mark.slow
@@ -235,7 +236,7 @@ async def test_a_deadline_that_passes_fails_the_request_and_not_the_connection(u
         assert isinstance(error, listen.Error)
         assert (error.id, error.code) == (1, "deadline_exceeded")
         await listener.send(listen.Finalize(2))
-        assert word_errors(FOX_TEXT, (await listener.next(listen.Final)).text) == 0
+        assert word_error_rate(FOX_TEXT, (await listener.next(listen.Final)).text) == 0
 
 
 async def test_a_range_that_is_not_there_fails_the_request_and_not_the_connection(url: str) -> None:

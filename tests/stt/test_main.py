@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.speech import clip, word_errors
+from load.alignment import word_error_rate
+from tests.speech import clip
 from tests.stt.listener import connected, listening
 from wire import listen
 
@@ -61,7 +62,7 @@ async def test_a_running_connection_finishes_while_new_ones_are_refused(tmp_path
             async with connected(url) as late:
                 assert await late.failure() == ("unavailable", 1012)
             await running.send(listen.Finalize(1))
-            assert word_errors(HELLO_TEXT, (await running.next(listen.Final)).text) == 0
+            assert word_error_rate(HELLO_TEXT, (await running.next(listen.Final)).text) == 0
         async with asyncio.timeout(10):
             assert await process.wait() == 0
 

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
+from load.alignment import plain, word_error_rate
 from stt.recognition import Model, Models, join
 from stt.schedule import Priority
 from stt.whisper import Transcript
 from stt.words import Word
-from tests.speech import RATE_HZ, clip, silence, word_errors, words
+from tests.speech import RATE_HZ, clip, silence
 from wire.errors import DeadlineExceeded, PeerError
 
 
@@ -60,7 +61,7 @@ async def test_speech_longer_than_the_models_view_loses_nothing(model: Model) ->
     pcm = np.concatenate(parts * rounds)
     assert pcm.size > 40 * RATE_HZ
     transcript = await model.submit(pcm, "en", Priority.FINAL, soon(), with_words=True).result(soon())
-    heard = words(transcript.text)
+    heard = plain(transcript.text)
     assert [heard.count(word) for word in ("fox", "dog", "hello", "world", "10")] == [rounds] * 5
     assert transcript.words is not None
     foxes = [word.start_sample for word in transcript.words if "fox" in word.text.lower()]
@@ -74,7 +75,7 @@ async def test_two_waiters_share_one_computation(model: Model) -> None:
     recognition = model.submit(pcm, "en", Priority.SPECULATE, soon())
     recognition.share(Priority.FINAL, soon())
     first, second = await asyncio.gather(recognition.result(soon()), recognition.result(soon()))
-    assert word_errors(text, first.text) == 0
+    assert word_error_rate(text, first.text) == 0
     assert first == second
 
 
@@ -85,7 +86,7 @@ async def test_an_impatient_waiter_does_not_take_the_result_from_one_who_has_yet
     recognition.share(Priority.FINAL, soon())
     with pytest.raises(DeadlineExceeded):
         await recognition.result(soon(0.001))
-    assert word_errors(text, (await recognition.result(soon())).text) == 0
+    assert word_error_rate(text, (await recognition.result(soon())).text) == 0
 
 
 @pytest.mark.slow

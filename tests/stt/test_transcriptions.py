@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.speech import RATE_HZ, clip, clip_paths, read, silence, word_errors
+from load.alignment import word_error_rate
+from tests.speech import RATE_HZ, clip, clip_paths, read, silence
 
 FOX, FOX_TEXT = clip("quick_brown_fox")
 
@@ -49,7 +50,7 @@ async def transcribe(url: str, data: bytes, *fields: tuple[str, str]) -> dict[st
 
 @pytest.mark.slow
 async def test_a_file_is_transcribed(url: str) -> None:
-    assert word_errors(FOX_TEXT, (await transcribe(url, wav(FOX), ("model", "whisper-tiny.en")))["text"]) == 0
+    assert word_error_rate(FOX_TEXT, (await transcribe(url, wav(FOX), ("model", "whisper-tiny.en")))["text"]) == 0
 
 
 @pytest.mark.slow
@@ -59,14 +60,14 @@ async def test_other_rates_formats_and_two_channels_are_transcribed(url: str, ra
     buffer = io.BytesIO()
     stereo = np.stack([mono, mono], axis=1) / 32768  # as floats: libsndfile writes broken MP3 from int16 stereo
     soundfile.write(buffer, stereo, rate_hz, format=form)
-    assert word_errors(FOX_TEXT, (await transcribe(url, buffer.getvalue()))["text"]) <= 0.2
+    assert word_error_rate(FOX_TEXT, (await transcribe(url, buffer.getvalue()))["text"]) <= 0.2
 
 
 @pytest.mark.slow
 async def test_plain_text_is_plain_text(url: str) -> None:
     status, text = await post(url, wav(FOX), ("response_format", "text"))
     assert status == 200
-    assert word_errors(FOX_TEXT, text) == 0
+    assert word_error_rate(FOX_TEXT, text) == 0
     assert text.endswith("\n")
 
 

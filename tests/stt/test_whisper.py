@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from load.alignment import word_error_rate
 from stt.segments import MAX_PIECE_S
 from stt.whisper import Whisper
-from tests.speech import RATE_HZ, clip, clip_paths, read, silence, word_errors
+from tests.speech import RATE_HZ, clip, clip_paths, read, silence
 from tests.stt.signals import attenuated, noisy, telephone, wordless
 from wire.errors import Unavailable
 
@@ -39,7 +40,7 @@ def spoken(text: str) -> str:
 def test_english_is_recognised(tiny: Whisper, name: str, condition: str) -> None:
     pcm, text = clip(name)
     transcript = tiny.transcribe(CONDITIONS[condition](pcm), "en")
-    assert word_errors(spoken(text), spoken(transcript.text)) <= 0.2, transcript
+    assert word_error_rate(spoken(text), spoken(transcript.text)) <= 0.2, transcript
     assert transcript.words is None
 
 
@@ -48,7 +49,7 @@ def test_english_is_recognised(tiny: Whisper, name: str, condition: str) -> None
 def test_other_languages_are_recognised(base: Whisper, language: str, name: str) -> None:
     [path] = [path for path in clip_paths(language) if path.stem == name]
     transcript = base.transcribe(read(path), language)
-    assert word_errors(path.with_suffix(".txt").read_text(), transcript.text) <= 0.25, transcript
+    assert word_error_rate(path.with_suffix(".txt").read_text(), transcript.text) <= 0.25, transcript
     assert transcript.language == language
 
 
