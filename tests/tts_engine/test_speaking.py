@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from load.alignment import word_error_rate
 from stt.whisper import Whisper
-from tests import speech
 from tests.speech import RATE_HZ
 from tts_engine.segmenter import Unit
 from tts_engine.speaking import Chunk, Speaker
@@ -120,7 +120,7 @@ def test_a_recogniser_understands_it_and_hears_the_words_when_they_are_said(spea
         chunks = speak(speaker, text)
         heard = recogniser.transcribe(to_16_khz(speaker, audio_of(chunks)), "en", with_words=True)
         said = words_of(chunks)
-        rates.append(speech.word_errors(text, heard.text))
+        rates.append(word_error_rate(text, heard.text))
         if heard.words is not None and len(heard.words) == len(said):
             starts = [
                 (a.start_sample / speaker.sample_rate_hz, b.start_sample / RATE_HZ)

@@ -17,6 +17,7 @@ from load.faults.kill import Freeze, Kill, Processes, carry_out, listed_by_up, n
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pidfd and /proc are Linux's")
 SLEEP = "import time; time.sleep(60)"
+STAGE = "pretended_stage"  # a name that no stack has: one may be running beside these tests, below the same process
 
 
 @contextlib.contextmanager
@@ -49,30 +50,30 @@ async def until_state(pid: int, wanted: str) -> None:
 
 
 async def test_a_process_of_ours_is_killed_by_its_name(tmp_path: Path) -> None:
-    with stage("stt", tmp_path) as process:
-        assert ours()["stt"] == process.pid
-        assert await carry_out(Kill("stt"), Processes()) == process.pid
+    with stage(STAGE, tmp_path) as process:
+        assert ours()[STAGE] == process.pid
+        assert await carry_out(Kill(STAGE), Processes()) == process.pid
         assert process.wait(5) == -signal.SIGKILL
 
 
 async def test_a_grandchild_is_ours_too(tmp_path: Path) -> None:
-    (tmp_path / "llm.py").write_text(SLEEP)
-    start = f"import subprocess; subprocess.run([{sys.executable!r}, '-m', 'llm', '--worker', '1'])"
+    (tmp_path / f"{STAGE}.py").write_text(SLEEP)
+    start = f"import subprocess; subprocess.run([{sys.executable!r}, '-m', {STAGE!r}])"
     with child(sys.executable, "-c", start, folder=tmp_path) as parent:
         async with asyncio.timeout(10):
             while True:
-                if "llm" in ours():
+                if STAGE in ours():
                     break
                 await asyncio.sleep(0.01)
-        await carry_out(Kill("llm"), Processes())
+        await carry_out(Kill(STAGE), Processes())
         assert parent.wait(5) == 0
 
 
 async def test_a_frozen_process_goes_on_after_its_time_and_when_we_are_cancelled(tmp_path: Path) -> None:
-    with stage("stt", tmp_path) as process:
-        await carry_out(Freeze("stt", for_s=0.05), Processes())
+    with stage(STAGE, tmp_path) as process:
+        await carry_out(Freeze(STAGE, for_s=0.05), Processes())
         await until_state(process.pid, "S")
-        freezing = asyncio.create_task(carry_out(Freeze("stt", for_s=60), Processes()))
+        freezing = asyncio.create_task(carry_out(Freeze(STAGE, for_s=60), Processes()))
         await until_state(process.pid, "T")
         freezing.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -93,8 +94,8 @@ def test_a_pid_of_nobody_is_one_clear_line(pid: int) -> None:
 
 
 def test_a_listed_pid_that_belongs_to_another_by_now_is_refused() -> None:
-    listed = Processes({"stt": os.getppid()})
-    with pytest.raises(LoadError, match="was not started from here"), listed.hold("stt"):
+    listed = Processes({STAGE: os.getppid()})
+    with pytest.raises(LoadError, match="was not started from here"), listed.hold(STAGE):
         pass
 
 
@@ -106,10 +107,10 @@ def test_a_listed_process_is_ours_while_it_is_what_the_log_says(tmp_path: Path) 
 
 
 def test_a_name_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    with stage("tts_engine", tmp_path):
-        with pytest.raises(LoadError, match="no process 'tts_engin'") as error, Processes().hold("tts_engin"):
+    with stage(STAGE, tmp_path):
+        with pytest.raises(LoadError, match="no process 'pretended_stag'") as error, Processes().hold("pretended_stag"):
             pass
-        assert error.value.hint == "did you mean 'tts_engine'?"
+        assert error.value.hint == f"did you mean '{STAGE}'?"
 
 
 def test_a_process_that_has_ended_is_told() -> None:
