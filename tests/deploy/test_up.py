@@ -18,7 +18,7 @@ from deploy.paths import DEFAULT_PROFILE, offhook
 from deploy.up import address_line
 from load.alignment import word_error_rate
 from tests.deploy.test_profile import STT, VOICE, profile_of
-from tests.deploy.test_supervisor import free_ports
+from tests.serving import free_ports
 from tests.speech import clip_paths
 from wire.weights import cache_dir
 

@@ -57,7 +57,10 @@ class Client:
             heard.order.append("audio")
             return utterance, pcm
         message = decode(data, speak.SERVER_MESSAGES)
-        if not isinstance(message, speak.Ready) and message.utterance is not None:
+        if (
+            isinstance(message, speak.Words | speak.Done | speak.Cancelled | speak.Error)
+            and message.utterance is not None
+        ):
             self._of(message.utterance).order.append(message.TYPE)
             if isinstance(message, speak.Words):
                 self._of(message.utterance).words += message.words

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.deploy.test_supervisor import free_ports
 from tests.fakes import FakeLlm, FakeStt, FakeTts
-from tests.serving import serving
+from tests.serving import free_ports, serving
 from voice.config import AgentConfig, VoiceConfig
 from voice.server import build, load
 from wire.config import EdgeConfig

@@ -45,8 +45,8 @@ def test_address_of_another_machine_is_a_problem_with_its_key() -> None:
 
 def config(host: str, *addresses: str, servers: tuple[IceServer, ...] = ()) -> VoiceConfig:
     edge = EdgeConfig(8080, host, api_key_file=None if host == "127.0.0.1" else "key")  # type: ignore[arg-type]
-    urls = [f"http://127.0.0.1:{port}" for port in (8101, 8102, 8103)]
-    return VoiceConfig(edge, *urls, "model", webrtc=WebRtcConfig(addresses, servers))
+    stt, llm, tts = (f"http://127.0.0.1:{port}" for port in (8101, 8102, 8103))
+    return VoiceConfig(edge, stt, llm, tts, "model", webrtc=WebRtcConfig(addresses, servers))
 
 
 def test_addresses_are_tried_on_this_machine() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deploy.paths import DEFAULT_PROFILE
-from tests.deploy.test_supervisor import free_ports
+from tests.serving import free_ports
 from wire.weights import cache_dir
 
 pytestmark = pytest.mark.slow  # imports every native package in a process of its own

@@ -102,7 +102,7 @@ async def silent_turn_s(caller: Caller) -> float:
         (TtsDeath(after_s=0.5), "failed", {"speech_failed", "unavailable"}),
     ],
     ids=lambda value: (
-        value.KIND if isinstance(value, Requests) else None if isinstance(value, str) else str(len(value))
+        type(value).__name__ if isinstance(value, Requests) else None if isinstance(value, str) else str(len(value))
     ),
 )
 async def test_a_fault_sounds_as_it_is_described_and_the_next_turn_as_ever(

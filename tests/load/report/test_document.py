@@ -134,7 +134,7 @@ def test_every_field_of_a_turn_is_described() -> None:
     assert set(described) == {field.name for field in dataclasses.fields(TurnRecord)}
 
 
-TYPES: dict[str, tuple[type, ...]] = {
+TYPES: dict[str, Any] = {
     "object": (dict,),
     "array": (list,),
     "string": (str,),
