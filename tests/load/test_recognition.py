@@ -1,0 +1,242 @@
+"""What was heard, recognised by the real service with the real small model."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from load.alignment import HeardWord, word_error_rate
+from load.errors import LoadError
+from load.hearing import audible
+from load.recognition import (
+    BEFORE_ALL,
+    MARGIN_S,
+    MAX_PIECE_S,
+    PAUSE_S,
+    SILENCE_S,
+    Recogniser,
+    add_recognition_flags,
+    pieces_of,
+    placed,
+    recognise,
+    recogniser_of,
+)
+from load.record import CallRecord, Said
+from load.track import Track
+from stt.config import ModelConfig, SttConfig
+from stt.recognition import Models
+from stt.service import build, load_models
+from tests.fakes import FakeLlm
+from tests.load.test_hearing import silence, tone
+from tests.serving import free_ports, serving
+from tests.speech import clip
+from wire.config import EdgeConfig
+from wire.service import Lifecycle
+
+RATE_HZ = 24000
+MODELS = (ModelConfig("whisper-tiny.en", ("en",), num_instances=1),)
+KEY = "a key of sixteen characters"
+
+
+def spoken(name: str) -> np.ndarray:
+    """A clip from its first audible sample to its last."""
+    pcm, _ = clip(name, RATE_HZ)
+    spans = audible(pcm, RATE_HZ)
+    return pcm[spans[0].start : spans[-1].end]
+
+
+def call_of(*heard: tuple[float, np.ndarray], said: tuple[tuple[float, float], ...] = ((1.0, 2.0),)) -> CallRecord:
+    record = CallRecord(7, "test", "websocket", 0, 16000, RATE_HZ, scheduled_s=0.0, placed_s=0.0, ended_s=60.0)
+    record.said += [Said("one", "text", start_s, end_s) for start_s, end_s in said]
+    record.heard += heard
+    return record
+
+
+@pytest.fixture(scope="module")
+def models() -> Models:
+    return load_models(SttConfig(EdgeConfig(port=0), MODELS))
+
+
+@pytest.fixture
+async def url(models: Models) -> AsyncIterator[str]:
+    config, lifecycle = SttConfig(EdgeConfig(port=0), MODELS), Lifecycle("stt")
+    async with serving(build(config, models, lifecycle), lifecycle, config.edge) as base:
+        yield base
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause_s", [0.3, 1.0, 4.0])
+async def test_words_after_a_filler_have_the_times_at_which_they_were_heard(url: str, pause_s: float) -> None:
+    fox, (_, text) = spoken("quick_brown_fox"), clip("quick_brown_fox")
+    filler = tone(0.6, RATE_HZ)
+    begins_s = 5.0 + filler.size / RATE_HZ + pause_s
+    words = (await recognise(call_of((5.0, filler), (begins_s, fox)), Recogniser(url)))[0]
+    assert word_error_rate(text, " ".join(word.text for word in words)) <= 0.2
+    assert words[0].start_s == pytest.approx(begins_s, abs=0.1)
+    assert words[-1].end_s == pytest.approx(begins_s + fox.size / RATE_HZ, abs=0.1)
+
+
+@pytest.mark.slow
+async def test_words_after_spoken_filler_and_pause_begin_where_they_were_heard(url: str) -> None:
+    filler, fox = spoken("hello_world"), spoken("quick_brown_fox")
+    begins_s = 5.0 + filler.size / RATE_HZ + 0.4
+    words = (await recognise(call_of((5.0, filler), (begins_s, fox)), Recogniser(url)))[0]
+    assert [word.text.lower() for word in words[:3]] == ["hello", "world.", "the"]
+    assert words[2].start_s == pytest.approx(begins_s, abs=0.1)
+
+
+@pytest.mark.slow
+async def test_each_word_belongs_to_the_utterance_before_it_and_a_greeting_to_none(url: str) -> None:
+    hello = spoken("hello_world")
+    call = call_of((1.0, hello), (6.0, hello), (20.0, hello), said=((4.0, 5.0), (10.0, 11.0), (15.0, 16.0)))
+    found = await recognise(call, Recogniser(url, model="whisper-tiny.en"))
+    assert {index: words[0].start_s for index, words in found.items()} == {
+        BEFORE_ALL: pytest.approx(1.0, abs=0.1),
+        0: pytest.approx(6.0, abs=0.1),
+        2: pytest.approx(20.0, abs=0.1),
+    }
+
+
+@pytest.mark.slow
+async def test_an_answer_longer_than_the_models_view_keeps_its_times(url: str) -> None:
+    fox = np.concatenate([spoken("quick_brown_fox"), silence(0.3, RATE_HZ)])
+    whole = np.concatenate([fox] * 16)
+    assert whole.size / RATE_HZ > MAX_PIECE_S
+    words = (await recognise(call_of((3.0, whole)), Recogniser(url)))[0]
+    last = [word for word in words if word.text.lower().startswith("quick")][-1]
+    assert last.start_s == pytest.approx(3.0 + (whole.size - fox.size) / RATE_HZ, abs=0.4)
+
+
+@pytest.mark.slow
+async def test_a_model_that_is_not_there_is_named_with_those_that_are(url: str) -> None:
+    await Recogniser(url).check()
+    with pytest.raises(LoadError, match="no model 'whisper-9'") as caught:
+        await Recogniser(url, model="whisper-9").check()
+    assert caught.value.hint == "it has: whisper-tiny.en"
+
+
+@pytest.mark.slow
+async def test_a_key_is_asked_for_and_taken(models: Models, tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text(KEY)
+    path.chmod(0o600)
+    config, lifecycle = SttConfig(EdgeConfig(port=0, api_key_file=path), MODELS), Lifecycle("stt")
+    async with serving(build(config, models, lifecycle), lifecycle, config.edge) as base:
+        with pytest.raises(LoadError, match="wants an API key") as caught:
+            await Recogniser(base).check()
+        assert "--stt-key-file" in caught.value.hint
+        arguments = flags("--stt-url", base, "--stt-key-file", str(path))
+        recogniser = recogniser_of(arguments)
+        assert recogniser is not None
+        await recogniser.check()
+
+
+async def test_nobody_there_is_one_line_and_what_to_do() -> None:
+    recogniser = Recogniser(f"http://127.0.0.1:{free_ports(1)[0]}")
+    with pytest.raises(LoadError, match="no recognition at http") as caught:
+        await recogniser.check()
+    assert "offhook up" in caught.value.hint
+    assert "--no-recognition" in caught.value.hint
+
+
+async def test_a_service_that_does_not_recognise_fails_the_call_by_its_number() -> None:
+    async with serving(FakeLlm().app(), Lifecycle("fake"), EdgeConfig(port=0)) as base:
+        with pytest.raises(LoadError, match=r"call 7, heard at 5\.0 s: .* does not recognise: HTTP 404"):
+            await recognise(call_of((5.0, tone(0.3, RATE_HZ))), Recogniser(base))
+
+
+@pytest.mark.parametrize("url", ["no address", "ftp://127.0.0.1", "http://[", ""])
+async def test_what_is_no_address_is_said_to_be_none(url: str) -> None:
+    with pytest.raises(LoadError, match=r"no address|no recognition"):
+        await Recogniser(url).check()
+
+
+async def test_a_silent_call_asks_nobody() -> None:
+    call = call_of((5.0, silence(1.0, RATE_HZ)))
+    assert await recognise(call, Recogniser("http://127.0.0.1:9")) == {}
+
+
+def flags(*argv: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_recognition_flags(parser)
+    return parser.parse_args(argv)
+
+
+def test_recognition_is_there_by_default_and_can_be_left_out() -> None:
+    assert recogniser_of(flags()) is not None
+    assert recogniser_of(flags("--no-recognition")) is None
+
+
+def test_a_key_file_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="cannot read the API key"):
+        recogniser_of(flags("--stt-key-file", str(tmp_path / "none")))
+
+
+def test_pieces_part_at_long_pauses_only_and_know_when_they_began() -> None:
+    track = Track([(1.0, tone(0.5, RATE_HZ)), (2.0, tone(0.5, RATE_HZ)), (6.0, tone(0.5, RATE_HZ))], RATE_HZ)
+    first, second = pieces_of(track, 0.0, 10.0)
+    assert (len(first.audible), len(second.audible)) == (2, 1)
+    assert first.start_s == pytest.approx(1.0 - MARGIN_S - SILENCE_S, abs=0.01)
+    assert second.start_s == pytest.approx(6.0 - MARGIN_S - SILENCE_S, abs=0.01)
+    assert second.pcm.size / RATE_HZ == pytest.approx(0.5 + 2 * (MARGIN_S + SILENCE_S), abs=0.02)
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.tuples(st.floats(0.02, 2.0), st.floats(0.0, 3.0)), max_size=30),
+    st.floats(0, 10),
+    st.floats(0, 60),
+)
+def test_no_audible_sample_is_lost_or_in_two_pieces(parts: list[tuple[float, float]], from_s: float, for_s: float):
+    heard, at_s = [], 0.0
+    for length_s, pause_s in parts:
+        heard.append((at_s, tone(length_s, 8000)))
+        at_s += length_s + pause_s
+    track = Track(heard, 8000)
+    pieces = pieces_of(track, from_s, from_s + for_s)
+    spans = [(each.start_s, each.end_s) for each in track.audible(from_s, from_s + for_s)]
+    assert [span for piece in pieces for span in piece.audible] == spans
+    for piece in pieces:
+        assert piece.start_s <= piece.audible[0][0]
+        assert piece.start_s + piece.pcm.size / 8000 >= piece.audible[-1][1]
+        is_split = len(piece.audible) > 1
+        assert not is_split or piece.audible[-1][1] - piece.audible[0][0] <= MAX_PIECE_S
+        pauses = [b[0] - a[1] for a, b in pairwise(piece.audible)]
+        assert all(pause_s < PAUSE_S for pause_s in pauses)
+
+
+def test_the_first_word_is_not_begun_by_what_sounds_before_a_pause() -> None:
+    words = [HeardWord("Well,", 1.0, 2.3), HeardWord("then", 2.3, 2.6)]
+    assert placed(words, [(1.0, 1.5), (2.0, 2.6)]) == [HeardWord("Well,", 2.0, 2.3), HeardWord("then", 2.3, 2.6)]
+
+
+def test_a_word_after_a_pause_begins_with_what_is_audible_then() -> None:
+    words = [HeardWord("One", 1.0, 1.4), HeardWord("moment.", 1.4, 2.05), HeardWord("Yes", 2.2, 2.6)]
+    assert placed(words, [(1.0, 1.6), (2.0, 2.6)])[1:] == [HeardWord("moment.", 1.4, 1.6), HeardWord("Yes", 2.0, 2.6)]
+
+
+def test_a_number_written_as_one_word_keeps_its_length() -> None:
+    words = [HeardWord("5-5-5.", 1.0, 4.0)]
+    assert placed(words, [(1.0, 2.0), (3.0, 4.0)]) == words
+
+
+edges = st.lists(st.floats(0, 60), max_size=20).map(sorted)
+
+
+@given(edges, edges, st.sampled_from(["word", "two words", "12", "..."]))
+def test_placed_words_lie_in_order_and_overlap_no_more_than_before(
+    word_edges: list[float], span_edges: list[float], text: str
+) -> None:
+    words = [HeardWord(text, *edge) for edge in zip(word_edges[::2], word_edges[1::2], strict=False)]
+    spans = list(zip(span_edges[::2], span_edges[1::2], strict=False))
+    found = placed(words, spans)
+    assert [word.text for word in found] == [word.text for word in words]
+    assert all(word.start_s <= word.end_s for word in found)
+    assert all(a.end_s <= b.start_s for a, b in pairwise(found))
