@@ -61,7 +61,7 @@ def _up(arguments: argparse.Namespace) -> None:
     catalogue = read_catalogue(arguments.catalogue)
     profile = _profile(arguments.profile, catalogue, reads_keys=True)
     _puller(catalogue, arguments).pull([catalogue.model(model) for model in profile.models])
-    up(profile, arguments.profile, log_folder(cache_dir(), profile))
+    up(profile, arguments.profile, arguments.logs or log_folder(cache_dir(), profile))
 
 
 def _pull(arguments: argparse.Namespace) -> None:

@@ -45,6 +45,9 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_profile(command)
     _add_fetching(command)
+    command.add_argument(
+        "--logs", type=Path, metavar="FOLDER", help="where logs go (default: into the cache folder, as said above)"
+    )
 
     command = commands.add_parser("doctor", help="check this machine, and say how to mend it", description=DOCTOR)
     _add_profile(command)

@@ -53,8 +53,8 @@ def profile(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _up(profile: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    command = (*OFFHOOK, "up", "--profile", str(profile))
+def _up(profile: Path, environment: dict[str, str], *flags: str) -> Iterator[subprocess.Popen[str]]:
+    command = (*OFFHOOK, "up", "--profile", str(profile), *flags)
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -119,9 +119,11 @@ def test_address_line_without_call_server_names_the_first_process(tmp_path: Path
 
 def test_process_that_cannot_start_ends_up_with_its_reason(profile: Path, environment: dict[str, str]) -> None:
     profile.write_text(profile.read_text().replace("id: whisper-base", "id: silero-vad"))
-    with _up(profile, environment) as process:
+    logs = profile.parent / "my logs"
+    with _up(profile, environment, "--logs", str(logs)) as process:
         out, err = process.communicate(timeout=READY_WITHIN_S)
     assert process.returncode == 1
+    assert f"all of its log: {logs / 'stt.log'}" in err
     assert out == ""
     assert "stt ended with exit code 1 before it was ready" in err
     assert "cannot load Whisper" in err
