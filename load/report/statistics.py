@@ -109,29 +109,34 @@ def difference(a: Groups, b: Groups, percent: float, rng: np.random.Generator) -
 
 
 def resampled(groups: Groups, percent: float, rng: np.random.Generator) -> NDArray[np.float64] | None:
-    """The percentile in each of `NUM_RESAMPLES` resamples of whole groups; None below `MIN_GROUPS`.
-
-    A resample is how often each group was drawn, which weighs its values: nothing is copied or sorted twice.
-    """
+    """The percentile in each of `NUM_RESAMPLES` resamples of whole groups; None below `MIN_GROUPS`."""
     kept = [group for group in groups if len(group)]
-    if len(kept) < MIN_GROUPS:
-        return None
-    values = _flat(kept)
-    group_of = np.repeat(np.arange(len(kept)), [len(group) for group in kept])
+    return drawn_percentiles(kept, percent, draws(len(kept), rng)) if len(kept) >= MIN_GROUPS else None
+
+
+def draws(num_groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How often each group is drawn in each resample: `[NUM_RESAMPLES, num_groups]`, every row sums to `num_groups`."""
+    picks = rng.integers(num_groups, size=(NUM_RESAMPLES, num_groups)) + num_groups * np.arange(NUM_RESAMPLES)[:, None]
+    counts = np.bincount(picks.ravel(), minlength=NUM_RESAMPLES * num_groups)
+    return counts.reshape(NUM_RESAMPLES, num_groups).astype(np.int64)
+
+
+def drawn_percentiles(groups: Groups, percent: float, times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The percentile in each resample, `times` as from `draws`; NaN in those that hold no value.
+
+    How often a group was drawn weighs its values: nothing is copied or sorted twice.
+    """
+    values = _flat(groups)
+    if not values.size:
+        return np.full(len(times), np.nan)
+    group_of = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     order = np.argsort(values, kind="stable")
     values, group_of = values[order], group_of[order]
     rows = max(1, MAX_CELLS // values.size)
     parts = [
-        _weighted(values, _draws(len(kept), min(rows, NUM_RESAMPLES - start), rng)[:, group_of], percent)
-        for start in range(0, NUM_RESAMPLES, rows)
+        _weighted(values, times[start : start + rows][:, group_of], percent) for start in range(0, len(times), rows)
     ]
     return np.concatenate(parts)
-
-
-def _draws(num_groups: int, num_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How often each group is drawn in each row: `[num_rows, num_groups]`, every row sums to `num_groups`."""
-    picks = rng.integers(num_groups, size=(num_rows, num_groups)) + num_groups * np.arange(num_rows)[:, None]
-    return np.bincount(picks.ravel(), minlength=num_rows * num_groups).reshape(num_rows, num_groups).astype(np.int64)
 
 
 def _weighted(values: NDArray[np.float64], times: NDArray[np.int64], percent: float) -> NDArray[np.float64]:
@@ -142,6 +147,7 @@ def _weighted(values: NDArray[np.float64], times: NDArray[np.int64], percent: fl
     right = np.minimum(left + 1, until[:, -1] - 1)
     low, high = (values[np.sum(until <= rank[:, None], axis=1)] for rank in (left, right))
     found: NDArray[np.float64] = low + (high - low) * (position - left)
+    found[until[:, -1] == 0] = np.nan
     return found
 
 
@@ -170,6 +176,21 @@ def rate_difference(hits_a: int, trials_a: int, hits_b: int, trials_b: int) -> E
     low = point - math.hypot(b.value - b.low, a.high - a.value)
     high = point + math.hypot(b.high - b.value, a.value - a.low)
     return Estimate(point, low, high, n)
+
+
+def isotonic(values: NDArray[np.float64], weights: Sequence[float]) -> NDArray[np.float64]:
+    """The nondecreasing series nearest to each column of `values` `[levels, columns]`, in weighted least squares.
+
+    By the max-min formula of isotonic regression (Robertson, Wright and Dykstra, Order Restricted Statistical
+    Inference, 1988, section 1.4). What is infinite makes everything behind it infinite.
+    """
+    fitted = np.full(values.shape, -math.inf)
+    for first in range(len(weights)):
+        scale = np.cumsum(weights[first:])
+        means = np.cumsum(values[first:] * np.asarray(weights)[first:, None], axis=0) / scale[:, None]
+        least = np.minimum.accumulate(means[::-1], axis=0)[::-1]
+        fitted[first:] = np.maximum(fitted[first:], least)
+    return fitted
 
 
 def cumulative(values: Sequence[float]) -> tuple[list[float], list[float]]:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from load.report.statistics import (
     cumulative,
     difference,
+    drawn_percentiles,
     estimate,
+    isotonic,
     percentile,
     rate_difference,
     resampled,
@@ -159,3 +161,31 @@ def test_a_distribution_ends_at_one_and_counts_each_value(numbers: list[float]) 
     assert xs == sorted(numbers)
     assert shares[-1] == 1
     assert all(share == sum(1 for x in xs[: i + 1]) / len(xs) for i, share in enumerate(shares))
+
+
+levels = st.lists(st.tuples(st.floats(0, 10), st.integers(1, 50)), min_size=1, max_size=8)
+
+
+@given(levels)
+def test_isotonic_regression_pools_neighbours_that_fall(pairs: list[tuple[float, int]]) -> None:
+    blocks: list[tuple[float, int, int]] = []  # mean, weight, members: pool adjacent violators
+    for value, weight in pairs:
+        blocks.append((value, weight, 1))
+        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
+            (a, wa, na), (b, wb, nb) = blocks[-2:]
+            blocks[-2:] = [((a * wa + b * wb) / (wa + wb), wa + wb, na + nb)]
+    expected = [mean for mean, _, members in blocks for _ in range(members)]
+    found = isotonic(np.array([[value, value] for value, _ in pairs]), [weight for _, weight in pairs])
+    assert found[:, 0] == pytest.approx(expected, abs=1e-9)
+    assert found[:, 1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_what_is_infinite_once_is_infinite_from_there_on() -> None:
+    found = isotonic(np.array([[1.0], [math.inf], [2.0], [3.0]]), [1, 1, 5, 5])
+    assert found[:, 0].tolist() == [1.0, math.inf, math.inf, math.inf]
+
+
+def test_a_resample_without_any_value_has_no_percentile() -> None:
+    found = drawn_percentiles([[], [2.0]], 95, np.array([[2, 0], [1, 1]]))
+    assert math.isnan(found[0])
+    assert found[1] == 2.0
