@@ -84,7 +84,10 @@ def stack(inside: Loopback, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             yield f"{HOME}8080"
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(60)
+            try:
+                process.wait(60)
+            finally:
+                process.kill()
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,14 @@ def test_a_relay_says_where_it_is_and_at_the_end_what_passed() -> None:
     command = [sys.executable, "-c", MAIN, "http://127.0.0.1:9", "--stage", "llm", "--fault", "{kind: llm_refusal}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        with pytest.raises(urllib.error.HTTPError, match="503") as refusal:
-            urllib.request.urlopen(f"{url}/v1/chat/completions", data=b"{}", timeout=5)
-        refusal.value.close()
-        process.send_signal(signal.SIGINT)
-        counts = json.loads(process.stdout.readline())
-        assert process.wait(5) == 0
+        try:
+            url = process.stdout.readline().strip()
+            with pytest.raises(urllib.error.HTTPError, match="503") as refusal:
+                urllib.request.urlopen(f"{url}/v1/chat/completions", data=b"{}", timeout=5)
+            refusal.value.close()
+            process.send_signal(signal.SIGINT)
+            counts = json.loads(process.stdout.readline())
+            assert process.wait(5) == 0
+        finally:
+            process.kill()
     assert counts == {"num_requests": 1, "num_faults": {"llm_refusal": 1}}
