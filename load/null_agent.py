@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from load.speech.resample import resampled
 from wire import calls
 from wire.errors import PeerError
 from wire.messages import PROTOCOL_VERSION, decode, encode
-from wire.pcm import Pcm16
+from wire.pcm import Pcm16, to_float, to_int16
 
 MESSAGE_S = 0.02
 LOUD = 328  # of 32768: -40 dBFS
+ANSWER_HZ = 24000
 CLIENT_KINDS: tuple[type[calls.ClientMessage], ...] = calls.CLIENT_MESSAGES
 
 
@@ -32,6 +34,12 @@ class NullAgent:
     answer: Pcm16
     answer_after_s: float = 0.5
     text: str = "This is no answer."
+    _answers: dict[int, Pcm16] = field(default_factory=dict, init=False, repr=False)  # by rate
+
+    def answer_at(self, rate_hz: int) -> Pcm16:
+        if rate_hz not in self._answers:
+            self._answers[rate_hz] = to_int16(resampled(to_float(self.answer), ANSWER_HZ, rate_hz))
+        return self._answers[rate_hz]
 
     @contextlib.asynccontextmanager
     async def running(self, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
@@ -86,11 +94,12 @@ class _NullCall:
         await asyncio.sleep(max(0.0, start_s - loop.time()))
         await self._tell(calls.Final(self._turn, ""))
         await self._tell(calls.Reply(self._turn, self._agent.text))
+        rate_hz = self._hello.output_sample_rate_hz
+        answer, size = self._agent.answer_at(rate_hz), round(MESSAGE_S * rate_hz)
         first_s = loop.time()
-        size = round(MESSAGE_S * self._hello.output_sample_rate_hz)
-        for number, begin in enumerate(range(0, self._agent.answer.size, size)):
+        for number, begin in enumerate(range(0, answer.size, size)):
             await asyncio.sleep(max(0.0, start_s + number * MESSAGE_S - loop.time()))
-            await self._connection.send(self._agent.answer[begin : begin + size].astype("<i2").tobytes())
+            await self._connection.send(answer[begin : begin + size].astype("<i2").tobytes())
         latency_ms = round(1000 * (first_s - spoke_s), 1)
         turn = calls.Turn(self._turn, "answered", "", self._agent.text, latency_ms, {"playout": latency_ms})
         await self._tell(turn)
