@@ -1,4 +1,4 @@
-"""`offhook`: start the stack, bring weights, check the machine, make a test call.
+"""`offhook`: start the stack, bring weights, check the machine, make a test call, measure what callers hear.
 
 Data goes to stdout, everything else to stderr. Exit codes: 0, 1 for an error (one line, and a hint where there is one),
 2 for wrong usage, 130 for Ctrl-C.
@@ -25,6 +25,9 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["load"]:
+        return _load(argv[1:])
     arguments = parser().parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="offhook: %(message)s", force=True)
     for chatty in ("aioice", "aiortc"):
@@ -34,6 +37,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         logger.error("stopped")
         return INTERRUPTED
+
+
+def _load(argv: Sequence[str]) -> int:
+    try:
+        from load.__main__ import main as load
+    except ImportError as error:
+        sys.stderr.write(f"offhook: error: {error}\noffhook: hint: {offhook()} doctor says what is missing here\n")
+        return 1
+    return load(argv, "offhook load")
 
 
 def _run(arguments: argparse.Namespace) -> int:

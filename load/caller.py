@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from wire.pcm import Pcm16
 MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
 ACKNOWLEDGE_S = 0.1
 LISTEN_S = 0.25  # of the newest audio, to tell whether the agent is audible
+SAME_ANSWER_S = 1.0  # silence between two audible stretches that still belong to one answer
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,9 @@ class Speech:
 @dataclass
 class _Saying:
     speech: Speech
-    is_barge_in: bool
-    is_backchannel: bool
+    is_barge_in: bool = False
+    is_backchannel: bool = False
+    is_utterance: bool = True
     position: int = 0  # samples that have left
     start_s: float | None = None
 
@@ -52,11 +55,30 @@ class _Saying:
 Script = Callable[["Caller"], Awaitable[None]]
 
 
+class Room(Protocol):
+    """What the caller's microphone hears beside the caller."""
+
+    def play(self, pcm: Pcm16, at_s: float) -> None:
+        """The agent's audio, as it will sound."""
+
+    def clear(self, at_s: float) -> None:
+        """What was to sound later will not."""
+
+    def heard(self, piece: Pcm16, at_s: float) -> Pcm16:
+        """`piece` of the caller, which begins then, with the room in it."""
+
+
 class Caller:
     """`clock` gives seconds since the start of the run; the record is filled as the call goes on."""
 
     def __init__(
-        self, line: Line, record: CallRecord, clock: Callable[[], float], *, acknowledges: bool = True
+        self,
+        line: Line,
+        record: CallRecord,
+        clock: Callable[[], float],
+        *,
+        acknowledges: bool = True,
+        room: Room | None = None,
     ) -> None:
         self.record = record
         self._line = line
@@ -64,10 +86,13 @@ class Caller:
         self._acknowledges = acknowledges and line.counts_samples
         self._message_samples = round(MESSAGE_S * record.sample_rate_hz)
         self._silence: Pcm16 = np.zeros(self._message_samples, np.int16)
+        self._room = room
+        self._is_sending = True
+        self._has_vanished = False
         self._saying: deque[_Saying] = deque()
         self._played_until_s = 0.0  # when all that was received will have sounded
         self._received_samples = 0
-        self._last_audible_s: float | None = None  # when the agent's last audible sample so far sounds
+        self._audible: list[tuple[float, float]] = []  # stretches of the agent's answers, as they sound
         self._changed = asyncio.Event()
 
     async def run(self, script: Script) -> None:
@@ -90,17 +115,36 @@ class Caller:
         """From the next message on, or behind what is being said."""
         self._saying.append(_Saying(speech, is_barge_in, is_backchannel))
 
+    def play(self, pcm: Pcm16) -> None:
+        """The same for what is no utterance: noise, tones."""
+        self._saying.append(_Saying(Speech("", "", pcm, 0, pcm.size), is_utterance=False))
+
+    def send_nothing(self, is_dead: bool) -> None:
+        """While the line is dead nothing is sent, silence neither."""
+        self._is_sending = not is_dead
+
     async def until_said(self) -> None:
         while self._saying:
             await self._next_change()
 
+    def audible_since(self, since_s: float) -> tuple[float, float] | None:
+        """The first stretch of the agent's speech that was heard, or will be, after that time of the run."""
+        for start_s, end_s in self._audible:
+            if end_s > since_s:
+                return max(start_s, since_s), end_s
+        return None
+
     async def until_audible(self, since_s: float, timeout_s: float) -> bool:
         """The agent was audible after `since_s`, a time of the run. False when it was not within `timeout_s`."""
-        return await self._until(lambda: self._last_audible_s is not None and self._last_audible_s > since_s, timeout_s)
+        return await self._until(lambda: self.audible_since(since_s) is not None, timeout_s)
 
     async def until_quiet(self, for_s: float, timeout_s: float) -> bool:
         """Nothing of the agent has been audible for so long. False when that was not within `timeout_s`."""
-        return await self._until(lambda: self._clock() - (self._last_audible_s or 0.0) >= for_s, timeout_s)
+
+        def quiet_s() -> float:
+            return self._clock() - (self._audible[-1][1] if self._audible else 0.0)
+
+        return await self._until(lambda: quiet_s() >= for_s, timeout_s)
 
     async def until_told(self, kind: type[calls.ServerMessage], timeout_s: float) -> bool:
         """The server has sent such a message, now or before."""
@@ -111,6 +155,12 @@ class Caller:
         await self._line.send(calls.Hangup())
         await self.until_told(calls.Bye, 5.0)
 
+    async def vanish(self) -> None:
+        """The line is gone, and nobody is told. Raises: LineClosed."""
+        self._has_vanished = True
+        await self._line.vanish()
+        raise LineClosed(None, "the caller is gone")
+
     # What goes on beside it
 
     async def _talk(self) -> None:
@@ -120,7 +170,11 @@ class Caller:
             self.record.late_s.append(now - due_s)
             if now > due_s + MESSAGE_S:
                 due_s = now
-            await self._line.send_audio(self._next_message(now))
+            piece = self._next_message(now)
+            if self._room is not None:
+                piece = self._room.heard(piece, now - MESSAGE_S)
+            if self._is_sending:
+                await self._line.send_audio(piece)
             due_s += MESSAGE_S
             await asyncio.sleep(max(0.0, due_s - self._clock()))
 
@@ -134,7 +188,7 @@ class Caller:
         self.record.sent.append((now - MESSAGE_S, piece))
         if saying.start_s is None and speech.start < saying.position:
             saying.start_s = now
-        if begin < speech.end <= saying.position:
+        if saying.is_utterance and begin < speech.end <= saying.position:
             assert saying.start_s is not None
             said = Said(speech.name, speech.text, saying.start_s, now, saying.is_barge_in, saying.is_backchannel)
             self.record.said.append(said)
@@ -159,8 +213,13 @@ class Caller:
         self.record.heard.append((now, pcm))
         self._received_samples += pcm.size
         self._played_until_s = start_s + pcm.size / rate_hz
-        if audible(pcm, rate_hz):
-            self._last_audible_s = self._played_until_s
+        if self._room is not None:
+            self._room.play(pcm, start_s)
+        if not audible(pcm, rate_hz):
+            return
+        if self._audible and start_s - self._audible[-1][1] < SAME_ANSWER_S:
+            start_s = self._audible.pop()[0]
+        self._audible.append((start_s, self._played_until_s))
 
     def _note(self, message: calls.ServerMessage, now: float) -> None:
         self.record.messages.append((now, {"type": message.TYPE, **dataclasses.asdict(message)}))
@@ -170,11 +229,18 @@ class Caller:
             case calls.Bye() if message.reason != "hangup":
                 self.record.outcome, self.record.reason = "broken", f"the server ended the call: {message.reason}"
             case calls.Clear():
-                self._played_until_s = min(self._played_until_s, now)
+                self._forget_after(now)
                 self._received_samples = message.sample
             case calls.Error() if message.retry_after_ms is not None and self.record.ready_s is None:
                 self.record.outcome, self.record.reason = "refused", message.message
                 self.record.retry_after_s = message.retry_after_ms / 1000
+
+    def _forget_after(self, now: float) -> None:
+        """The player drops what it has not played."""
+        self._played_until_s = min(self._played_until_s, now)
+        self._audible = [(start_s, min(end_s, now)) for start_s, end_s in self._audible if start_s < now]
+        if self._room is not None:
+            self._room.clear(now)
 
     async def _acknowledge(self) -> None:
         acknowledged = 0
@@ -187,8 +253,12 @@ class Caller:
                 await self._line.send(calls.Played(played))
 
     def _end(self, reason: str) -> None:
-        """Refusals keep their own outcome, and a call that said goodbye has not broken."""
-        if self.record.outcome != "completed" or any(m["type"] == "bye" for _, m in self.record.messages):
+        """Refusals keep their own outcome; a call that said goodbye has not broken, nor one that its caller left."""
+        if (
+            self._has_vanished
+            or self.record.outcome != "completed"
+            or any(m["type"] == "bye" for _, m in self.record.messages)
+        ):
             return
         self.record.outcome = "failed" if self.record.ready_s is None else "broken"
         self.record.reason = reason

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+from rich.console import Console
 
 from load.errors import LoadError
 from load.faults.breaks import BREAKS
@@ -38,9 +39,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, help="same seed, same packets, same faults (default: 1)")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Raises: LoadError."""
-    faults = _faults(arguments.fault)
+    faults = faults_of(arguments.fault)
     if not 0 <= arguments.port <= 65_535:
         raise LoadError(f"--port must be 0 to 65535, got {arguments.port}")
     if arguments.seed < 0:
@@ -51,6 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
             asyncio.run(_relay_calls(arguments.url, faults, rng, arguments.port))
         else:
             asyncio.run(_relay_stage(arguments.stage, arguments.url, faults, rng, arguments.port))
+    return 0
 
 
 async def _relay_calls(url: str, faults: Sequence[Fault], rng: np.random.Generator, port: int) -> None:
@@ -83,7 +85,8 @@ async def _relay_stage(stage: Stage, url: str, faults: Sequence[Fault], rng: np.
             _write(json.dumps({"num_requests": proxy.plan.num_requests, "num_faults": proxy.plan.num_faults}))
 
 
-def _faults(texts: Sequence[str]) -> list[Fault]:
+def faults_of(texts: Sequence[str]) -> list[Fault]:
+    """Of `--fault`, which may be given several times. Raises: LoadError."""
     found = []
     for text in texts:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import urllib.parse
 from typing import Protocol, TypeAlias
 
@@ -21,6 +22,14 @@ class NoCall(Exception):
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)
         self.hint = hint
+
+
+class Refused(NoCall):
+    """The server has no room for the call, and says when to come back if it knows."""
+
+    def __init__(self, problem: str, hint: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(problem, hint)
+        self.retry_after_s = retry_after_s
 
 
 class NobodyThere(NoCall):
@@ -49,6 +58,9 @@ class Line(Protocol):
     async def send(self, message: calls.ClientMessage) -> None:
         """Raises: LineClosed."""
 
+    async def vanish(self) -> None:
+        """The connection is gone without a word, as of a caller who drives into a tunnel."""
+
     async def receive(self) -> Received:
         """The next of the agent's audio or messages, and when it arrived.
 
@@ -63,8 +75,14 @@ def refused(url: str, status: int, path: str) -> NoCall:
 
 
 def unreachable(url: str, error: BaseException) -> NobodyThere:
-    problem = getattr(error, "strerror", None) or str(error) or "no answer"
-    return NobodyThere(f"no call server at {url}: {problem}", "start one: offhook up")
+    return NobodyThere(f"no call server at {url}: {why(error)}", "start one: offhook up")
+
+
+def why(error: BaseException) -> str:
+    """In the system's words: asyncio puts addresses in their place."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(error) or "no answer"
 
 
 def is_here(url: str) -> bool:

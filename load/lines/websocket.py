@@ -29,6 +29,9 @@ class WebSocketLine:
     async def send(self, message: calls.ClientMessage) -> None:
         await self._send(encode(message))
 
+    async def vanish(self) -> None:
+        self._connection.transport.abort()
+
     async def receive(self) -> Received:
         try:
             data = await self._connection.recv()

@@ -123,6 +123,18 @@ class CapacityStep:
 
 
 @dataclass(frozen=True)
+class ScenarioVerdict:
+    """Whether what a scenario expects was so: `call` is the first of its caller, `step` the place in the file."""
+
+    scenario: str
+    call: int
+    step: str
+    check: str
+    passed: bool
+    found: str
+
+
+@dataclass(frozen=True)
 class RunDocument:
     """`is_complete` is false for a run that broke off: what had ended by then is here, the rest is not."""
 
@@ -135,6 +147,7 @@ class RunDocument:
     turns: tuple[TurnRecord, ...] = ()
     requests: tuple[RequestRecord, ...] = ()
     capacity: tuple[CapacityStep, ...] = ()
+    verdicts: tuple[ScenarioVerdict, ...] = ()
     n: int = 0  # turns or requests
     stages: Mapping[str, Summary] = field(default_factory=dict)
 

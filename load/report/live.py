@@ -91,7 +91,7 @@ def live_table(tally: Tally) -> Table:
 
 def summary(run: RunDocument) -> Group:
     """Every figure and rate of a run, for stdout."""
-    return Group(*_warnings(run), _figures(run), _rates(run))
+    return Group(*_warnings(run), _figures(run), _rates(run), *_timing(run))
 
 
 def shown_value(name: str, value: float | None) -> str:
@@ -107,6 +107,20 @@ def _warnings(run: RunDocument) -> list[Text]:
     if run.validity is not None and not run.validity.is_valid:
         found.append(Text(f"INVALID: {run.validity.reason}", "bold red"))
     return found
+
+
+def _timing(run: RunDocument) -> list[Text]:
+    """How the generator itself did."""
+    found = run.validity
+    if found is None or found.scheduling_error_p50_s is None or found.scheduling_error_p99_s is None:
+        return []
+    late = f"p50 {1000 * found.scheduling_error_p50_s:.1f}, p99 {1000 * found.scheduling_error_p99_s:.1f} ms"
+    cores = f", on {run.head.host.num_cores} cores that the server has too" if found.shares_cores else ""
+    return [
+        Text(
+            f"the generator was late by {late} (n = {found.num_timed}) and took {found.cpu_share:.0%} of a core{cores}"
+        )
+    ]
 
 
 def _figures(run: RunDocument) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from load.errors import LoadError
-from load.report.document import Head, Kind, Plan, RunDocument
+from load.report.document import Head, Kind, Plan, RunDocument, Validity
 from load.report.host import CpuMeter, commit, host, started_at
 from load.report.live import Tally, shown, summary
 from load.report.page import write_page
@@ -68,20 +68,33 @@ class Recording:
 
     writer: RunWriter
     tally: Tally
+    judged: Callable[[Recording], Validity]
     late_s: list[float] = field(default_factory=list)
     start_s: float = field(default_factory=time.monotonic)
+    duration_s: float | None = None  # of the load, when it has ended
+    validity: Validity | None = None
     run: RunDocument | None = None  # when it is over
 
     def now(self) -> float:
         """Seconds since the start of the run."""
         return time.monotonic() - self.start_s
 
+    def rest(self) -> None:
+        """The load has ended: what the generator does from now on says nothing about how it kept time."""
+        if self.validity is None:
+            self.duration_s = self.now()
+            self.validity = self.judged(self)
+
 
 @contextmanager
 def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Iterator[Recording]:
     """Whatever ends the block, its results are kept; they are complete when nothing was raised. Raises: LoadError."""
-    found = Recording(RunWriter(path, head), Tally(head.plan.num_planned))
     meter = CpuMeter()
+
+    def judged(run: Recording) -> Validity:
+        return judge(run.late_s, meter.share(), run.now(), shares_cores=shares_cores, num_cores=head.host.num_cores)
+
+    found = Recording(RunWriter(path, head), Tally(head.plan.num_planned), judged)
     is_complete = False
     try:
         with shown(found.tally, unit, Console(stderr=True)):
@@ -93,9 +106,10 @@ def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Itera
             raise
         raise _leaf(told) from None
     finally:
-        duration_s, cores = found.now(), head.host.num_cores
-        validity = judge(found.late_s, meter.share(), duration_s, shares_cores=shares_cores, num_cores=cores)
-        found.run = found.writer.close(validity, duration_s, is_complete=is_complete)
+        found.rest()
+        assert found.validity is not None
+        assert found.duration_s is not None
+        found.run = found.writer.close(found.validity, found.duration_s, is_complete=is_complete)
 
 
 def _leaf(group: BaseExceptionGroup[LoadError]) -> LoadError:

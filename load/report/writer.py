@@ -27,15 +27,16 @@ from load.report.document import (
     Head,
     RequestRecord,
     RunDocument,
+    ScenarioVerdict,
     Validity,
 )
 from load.report.measures import stages
 
 REWRITE_S = 2.0
 REWRITE_SHARE = 0.001  # of the time: what waits behind a rewrite stays outside the p99 of lateness
-_LISTS = ("calls", "turns", "requests", "capacity")
+_LISTS = ("calls", "turns", "requests", "capacity", "verdicts")
 
-Record: TypeAlias = CallFacts | TurnRecord | RequestRecord | CapacityStep
+Record: TypeAlias = CallFacts | TurnRecord | RequestRecord | CapacityStep | ScenarioVerdict
 
 
 class RunWriter:
@@ -45,6 +46,7 @@ class RunWriter:
         self._run = RunDocument(SCHEMA_VERSION, is_complete=False, head=head)
         self._records: dict[str, list[Record]] = {name: [] for name in _LISTS}
         self._lines: dict[str, list[str]] = {name: [] for name in _LISTS}
+        self._place: dict[tuple[int, int], int] = {}  # of a turn among all, by call and number
         self._due_s = -math.inf
         if path.is_dir():
             raise LoadError(f"{path}: is a folder", "name a file with --json")
@@ -54,8 +56,20 @@ class RunWriter:
     def add_call(self, call: CallFacts, turns: Iterable[TurnRecord], now: float) -> None:
         self._add("calls", call)
         for turn in turns:
+            self._place[turn.call, turn.turn] = len(self._records["turns"])
             self._add("turns", turn)
         self._keep(now)
+
+    def replace_turns(self, turns: Iterable[TurnRecord]) -> None:
+        """Those that are there already, by call and turn, measured anew."""
+        for turn in turns:
+            place = self._place[turn.call, turn.turn]
+            self._records["turns"][place] = turn
+            self._lines["turns"][place] = _encoded(turn)
+
+    def add_verdicts(self, verdicts: Iterable[ScenarioVerdict]) -> None:
+        for verdict in verdicts:
+            self._add("verdicts", verdict)
 
     def add_request(self, request: RequestRecord, now: float) -> None:
         self._add("requests", request)
@@ -75,7 +89,7 @@ class RunWriter:
 
     def _add(self, name: str, record: Record) -> None:
         self._records[name].append(record)
-        self._lines[name].append(json.dumps(asdict(record), ensure_ascii=False, allow_nan=False))
+        self._lines[name].append(_encoded(record))
 
     def _num_measured(self) -> int:
         return len(self._records["turns"]) + len(self._records["requests"])
@@ -89,7 +103,7 @@ class RunWriter:
 
     def _write(self) -> None:
         """Raises: LoadError."""
-        shell = replace(self._run, n=self._num_measured(), calls=(), turns=(), requests=(), capacity=())
+        shell = replace(self._run, n=self._num_measured())
         fields = [
             f'"{name}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}'
             for name, value in asdict(shell).items()
@@ -101,6 +115,10 @@ class RunWriter:
         with _written_beside(self._path) as temporary:
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(self._path)
+
+
+def _encoded(record: Record) -> str:
+    return json.dumps(asdict(record), ensure_ascii=False, allow_nan=False)
 
 
 @contextlib.contextmanager

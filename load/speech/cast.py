@@ -18,7 +18,7 @@ class Cast:
     """Everything at one line's rate. What is drawn depends on `place` alone: seed, call, step."""
 
     def __init__(self, clean: Mapping[str, Sound], talkers: Sequence[str], rate_hz: int) -> None:
-        self._rate_hz = rate_hz
+        self.rate_hz = rate_hz
         self._clean = {name: at_rate(sound, rate_hz) for name, sound in clean.items()}
         self._extras = Extras(
             fillers=[self._clean[name] for name in FILLERS if name in self._clean],
@@ -29,6 +29,6 @@ class Cast:
         return deliver(self._clean[utterance], delivery, np.random.default_rng(place), self._extras)
 
     def noise(self, kind: NoiseKind, for_ms: float, level_dbfs: float, place: Sequence[int]) -> Pcm16:
-        num_samples = round(for_ms / 1000 * self._rate_hz)
-        made = noise(kind, num_samples, self._rate_hz, np.random.default_rng(place), self._extras.talkers)
+        num_samples = round(for_ms / 1000 * self.rate_hz)
+        made = noise(kind, num_samples, self.rate_hz, np.random.default_rng(place), self._extras.talkers)
         return to_int16(made * np.float32(10 ** (level_dbfs / 20)))

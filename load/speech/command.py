@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise LoadError(f"--rate must be 8000 to 48000, got {arguments.rate}")
     if arguments.seed < 0:
         raise LoadError(f"--seed must not be negative, got {arguments.seed}")
-    delivery = _delivery(arguments.delivery)
+    delivery = delivery_of(arguments.delivery, "--delivery")
     corpus = corpus_of(arguments)
     every = corpus.utterances
     if delivery.num_fillers and not set(FILLERS) & set(every):
@@ -113,13 +113,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _delivery(text: str) -> Delivery:
+def delivery_of(text: str, flag: str) -> Delivery:
+    """Raises: LoadError."""
     try:
-        return parse(Delivery, yaml.safe_load(text) or {}, "--delivery")
+        return parse(Delivery, yaml.safe_load(text) or {}, flag)
     except Invalid as error:
         raise LoadError(str(error)) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise LoadError(f"--delivery: not YAML: {str(error).splitlines()[0]}") from None
+        raise LoadError(f"{flag}: not YAML: {str(error).splitlines()[0]}") from None
 
 
 def _write(folder: Path, utterance: Utterance, sound: Sound) -> None:

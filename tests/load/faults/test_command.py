@@ -9,16 +9,18 @@ import urllib.error
 import urllib.request
 
 import pytest
+from rich.console import Console
 
 from load.errors import LoadError
 from load.faults.command import add_flags, run
 
 MAIN = """
 import argparse, sys
+from rich.console import Console
 from load.faults.command import add_flags, run
 parser = argparse.ArgumentParser()
 add_flags(parser)
-run(parser.parse_args(sys.argv[1:]))
+run(parser.parse_args(sys.argv[1:]), Console())
 """
 
 
@@ -42,7 +44,7 @@ def parsed(*flags: str) -> argparse.Namespace:
 )
 def test_a_wrong_command_is_one_clear_line(flags: list[str], says: str) -> None:
     with pytest.raises(LoadError) as error:
-        run(parsed(*flags))
+        run(parsed(*flags), Console())
     assert says in str(error.value)
 
 

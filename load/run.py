@@ -1,0 +1,144 @@
+"""`offhook load run`: callers who hold conversations, or play scenarios, and a report of what they heard."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from load.callers import Callers
+from load.errors import LoadError
+from load.faults.command import faults_of
+from load.library import find
+from load.offered import add_arrival_flags, offered
+from load.recording_wav import write_call
+from load.report.recording import add_result_flags, conclude, head_of, recording
+from load.report.verdicts import verdict_table
+from load.scenario import Scenario, spoken, talkers
+from load.speech.cast import Cast
+from load.speech.command import add_voice_flags, corpus_of, delivery_of, sounds_of
+from load.speech.corpus import Corpus
+from load.steps import Converse, FaultNow
+from load.target import Target, add_target_flags, reached
+
+SWITCH_S = 0.0005  # between threads: measuring a call that has ended must not make those late that go on
+THINKING_MS = 1000.0  # between the end of an answer and the caller's next words, in a conversation
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    add_target_flags(parser)
+    add_arrival_flags(parser)
+    add_caller_flags(parser)
+    parser.add_argument("--wav", type=Path, metavar="FOLDER", help="each call as a stereo file (default: none)")
+    add_result_flags(parser, "calls")
+
+
+def add_caller_flags(parser: argparse.ArgumentParser) -> None:
+    """Who calls, what they say, and what befalls their calls."""
+    parser.add_argument(
+        "scenario", nargs="*", help="names or files, played in turn (default: the dialogues of the corpus)"
+    )
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="YAML",
+        help="on every call, such as '{kind: loss, share: 0.03}'; may be repeated",
+    )
+    parser.add_argument(
+        "--caller", default="{}", metavar="YAML", help="how callers speak, such as '{speed: 1.2, telephone: mulaw}'"
+    )
+    add_voice_flags(parser)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Raises: LoadError."""
+    if arguments.scenario and arguments.at_once is None and arguments.calls is None:
+        arguments.calls, arguments.at_once = len(arguments.scenario), 1
+    return asyncio.run(_run(arguments, console))
+
+
+async def _run(arguments: argparse.Namespace, console: Console) -> int:
+    load, plan = offered(arguments)
+    async with reached(arguments) as target:
+        callers = await callers_of(arguments, target)
+        callers.rehearse(plan.num_planned or None)
+        head = head_of(
+            arguments,
+            "calls",
+            target=target.dial.url,
+            scenario=", ".join(arguments.scenario) or "conversations",
+            transport=target.dial.transport,
+            plan=plan,
+            notes=notes_of(target),
+        )
+        sys.setswitchinterval(SWITCH_S)
+        with recording(arguments.json, head, "calls", shares_cores=target.shares_cores) as found:
+            await callers.call(load, found)
+            found.rest()
+            with Progress(console=Console(stderr=True), transient=True) as progress:
+                task = progress.add_task("listening again", total=len(callers.acts))
+                await callers.listen_again(target.recogniser, found, callers.played, lambda: progress.advance(task))
+        if arguments.wav is not None:
+            for act in callers.acts:
+                write_call(arguments.wav, act.record)
+    status = conclude(found, arguments, console)
+    assert found.run is not None
+    if arguments.scenario:
+        console.print(verdict_table(found.run))
+        status = status or int(not all(verdict.passed for verdict in found.run.verdicts))
+    return status
+
+
+async def callers_of(arguments: argparse.Namespace, target: Target) -> Callers:
+    """With every voice that they need, clean. Raises: LoadError."""
+    corpus = corpus_of(arguments)
+    scenarios = scenarios_of(arguments, corpus)
+    _require_playable(scenarios, target)
+    wanted = {utterance.name: utterance for scenario in scenarios for utterance in spoken(scenario, corpus)}
+    speaking = argparse.Namespace(**{**vars(arguments), "voice_url": target.voice_url})
+    sounds = await sounds_of(speaking, list(wanted.values()))
+    cast = Cast(sounds, [utterance.name for utterance in talkers(corpus)], target.dial.rates_hz[0])
+    return Callers(scenarios, corpus, cast, target, arguments.seed)
+
+
+def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario]:
+    """What is asked for, or a conversation for each dialogue. Raises: LoadError."""
+    faults = tuple(faults_of(arguments.fault))
+    caller = delivery_of(arguments.caller, "--caller")
+    if arguments.scenario:
+        found = [find(name, corpus) for name in arguments.scenario]
+    else:
+        if not corpus.dialogues:
+            raise LoadError("there are no dialogues among the recordings", "name a scenario that says them")
+        found = [
+            Scenario(name=dialogue.name, about="a conversation", steps=(Converse(dialogue.name, THINKING_MS),))
+            for dialogue in corpus.dialogues
+        ]
+    if arguments.caller != "{}":
+        found = [replace(scenario, caller=caller) for scenario in found]
+    return [replace(scenario, faults=(*scenario.faults, *faults)) for scenario in found]
+
+
+def _require_playable(scenarios: Sequence[Scenario], target: Target) -> None:
+    """Raises: LoadError for a scenario that cannot be played there."""
+    for scenario in scenarios:
+        if scenario.transports and target.dial.transport not in scenario.transports:
+            raise LoadError(
+                f"{scenario.name} is for calls over {' or '.join(scenario.transports)}",
+                f"choose with --transport {scenario.transports[0]}",
+            )
+        now = [step.fault for step in scenario.flat if isinstance(step, FaultNow)]
+        target.site.require([*scenario.faults, *now])
+
+
+def notes_of(target: Target) -> tuple[str, ...]:
+    if target.recogniser is None:
+        return ("answers were not recognised: the first audible speech counts as the answer",)
+    return ()

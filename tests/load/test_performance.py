@@ -1,0 +1,194 @@
+"""Scenarios played before an agent without a mind."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+
+from load.caller import Speech
+from load.dial import Dial
+from load.errors import LoadError
+from load.faults.site import Site
+from load.faults.stages import LlmStall
+from load.null_agent import NullAgent
+from load.performance import Course, Stage, perform
+from load.rehearsal import Part, in_order
+from load.scenario import Echo, Scenario
+from load.steps import (
+    Backchannel,
+    BargeIn,
+    Converse,
+    Dtmf,
+    Expect,
+    FaultNow,
+    HangUp,
+    Noise,
+    Redial,
+    Repeat,
+    Say,
+    Silence,
+    Step,
+    WaitForAnswer,
+)
+from tests.load.test_hearing import silence, tone
+from wire import calls
+from wire.messages import encode
+
+pytestmark = pytest.mark.slow
+RATE_HZ, OUTPUT_HZ = 16000, 24000
+
+
+def speech(name: str, length_s: float = 0.4) -> Speech:
+    pcm = np.concatenate([silence(0.1, RATE_HZ), tone(length_s, RATE_HZ), silence(0.1, RATE_HZ)])
+    return Speech(name, f"text of {name}", pcm, RATE_HZ // 10, RATE_HZ // 10 + round(length_s * RATE_HZ))
+
+
+def part_of(scenario: Scenario) -> Part:
+    speeches: dict[int, Sequence[Speech]] = {}
+    sounds = {}
+    for placed in in_order(scenario.steps):
+        if isinstance(placed.step, Say | BargeIn | Backchannel):
+            speeches[placed.number] = [speech(placed.step.utterance)]
+        elif isinstance(placed.step, Converse):
+            speeches[placed.number] = [speech(f"{placed.step.dialogue}/{i}") for i in (1, 2)]
+        elif isinstance(placed.step, Noise | Dtmf):
+            sounds[placed.number] = tone(0.2, RATE_HZ)
+    return Part(speeches, sounds)
+
+
+async def play(url: str, *steps: Step, seed: int = 0, **setting) -> Course:
+    scenario = Scenario(name="test", about="a test", steps=steps, **setting)
+    start_s, numbers = time.monotonic(), itertools.count(1)
+    stage = Stage(Dial(url, "websocket"), Site(), lambda: time.monotonic() - start_s, lambda: next(numbers))
+    return await perform(scenario, part_of(scenario), stage, seed=seed, scheduled_s=0.0)
+
+
+def told(course: Course) -> list[str]:
+    return [f"{problem.where}: {problem.what}" for problem in course.problems]
+
+
+async def test_steps_are_played_one_after_the_other() -> None:
+    steps = (Say("a"), WaitForAnswer(), Silence(100), Say("b"), WaitForAnswer("start"), Expect(within_ms=700))
+    async with NullAgent(tone(0.5, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, *steps)
+
+    [act] = course.acts
+    assert told(course) == []
+    assert (act.record.outcome, [said.name for said in act.record.said]) == ("completed", ["a", "b"])
+    [checkpoint] = act.checkpoints
+    assert (checkpoint.step, checkpoint.num_said) == ("steps[5].expect", 2)
+    assert act.record.said[1].start_s > act.record.said[0].end_s + 0.3 + 0.5
+
+
+async def test_a_dialogue_is_one_step_with_many_turns() -> None:
+    async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, Converse("d", pause_ms=100))
+    assert [said.name for said in course.acts[0].record.said] == ["d/1", "d/2"]
+
+
+async def test_a_barge_in_speaks_into_the_answer_and_a_backchannel_does_not_ask() -> None:
+    steps = (Say("a"), Backchannel("mm", after_ms=200), BargeIn("b", after_ms=900), WaitForAnswer())
+    async with NullAgent(tone(3.0, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, *steps)
+    asked, humming, interrupting = course.acts[0].record.said
+    assert told(course) == []
+    assert (asked.is_barge_in, humming.is_backchannel, interrupting.is_barge_in) == (False, True, True)
+    answered_s = asked.end_s + 0.3
+    assert humming.start_s - answered_s == pytest.approx(0.3, abs=0.15)  # 0.1 s of it is the recording's own silence
+    assert interrupting.start_s - answered_s == pytest.approx(1.0, abs=0.15)
+
+
+async def test_an_answer_that_is_over_cannot_be_interrupted_and_the_rest_is_played() -> None:
+    async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, Say("a"), BargeIn("b", after_ms=1500), WaitForAnswer())
+    [problem] = told(course)
+    assert problem.startswith("steps[1].barge_in: nothing to speak over: the answer took")
+    assert len(course.acts[0].record.said) == 2
+
+
+async def test_noise_and_keys_are_sent_and_are_no_utterances() -> None:
+    async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, Noise(200), Dtmf("12"), Say("a"), WaitForAnswer())
+    record = course.acts[0].record
+    assert [said.name for said in record.said] == ["a"]
+    assert sum(pcm.size for _, pcm in record.sent) == pytest.approx((0.2 + 0.2 + 0.6) * RATE_HZ, rel=0.05)
+
+
+@pytest.mark.parametrize("how", ["message", "vanish"])
+async def test_a_redial_is_a_call_of_its_own(how) -> None:
+    steps = (Repeat(2, (Say("a"), WaitForAnswer("start"), HangUp(how), Redial(50))), Say("b"), WaitForAnswer())
+    async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, *steps)
+    assert told(course) == []
+    records = [act.record for act in course.acts]
+    assert [(record.number, record.outcome) for record in records] == [
+        (1, "completed"),
+        (2, "completed"),
+        (3, "completed"),
+    ]
+    assert [[said.name for said in record.said] for record in records] == [["a"], ["a"], ["b"]]
+    assert records[1].scheduled_s >= records[0].ended_s + 0.05
+
+
+async def test_a_dead_line_sends_nothing_for_a_while() -> None:
+    async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, Silence(300, sends=False), Say("a"), WaitForAnswer())
+    assert course.acts[0].record.outcome == "completed"
+    assert told(course) == []
+
+
+async def test_a_call_that_the_server_ends_is_told_once_and_expectations_go_on() -> None:
+    async def leave(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send(encode(calls.Ready(1, "id", RATE_HZ, OUTPUT_HZ, "v", 0)))
+        await connection.send(encode(calls.Bye("failed")))
+
+    async with serve(leave, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        steps = (Silence(200), Expect("end_of_call", within_ms=500), Say("a"), Say("b"))
+        course = await play(f"ws://127.0.0.1:{port}/v1/calls", *steps)
+    [act] = course.acts
+    assert act.record.outcome == "broken"
+    assert [checkpoint.step for checkpoint in act.checkpoints] == ["steps[1].expect"]
+    assert told(course) == ["steps[2].say: the call was over: the server ended the call: failed"]
+
+
+async def test_a_refused_call_plays_nothing_and_says_when_to_come_back() -> None:
+    async def refuse(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send(encode(calls.Error("busy", "all lines are taken", retry_after_ms=2000)))
+        await connection.close(1013, "busy")
+
+    async with serve(refuse, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        course = await play(f"ws://127.0.0.1:{port}/v1/calls", Say("a"), HangUp(), Redial(10), Say("b"))
+    [act] = course.acts
+    assert (act.record.outcome, act.record.retry_after_s) == ("refused", 2.0)
+    assert told(course) == ["steps[0].say: refused: all lines are taken"]
+
+
+async def test_a_scenario_that_does_not_end_is_ended() -> None:
+    async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+        course = await play(url, Silence(60_000), limit_ms=300.0)
+    assert told(course) == ["steps[0].silence: not over after 0.3 s"]
+
+
+async def test_a_fault_that_cannot_be_had_is_an_error_and_no_result() -> None:
+    async with NullAgent(tone(0.3, OUTPUT_HZ)).running() as url:
+        with pytest.RaisesGroup(pytest.RaisesExc(LoadError, match="llm_stall"), flatten_subgroups=True):
+            await play(url, FaultNow(LlmStall()))
+
+
+async def test_an_echo_reaches_the_server() -> None:
+    """An agent that answers loud sound answers its own echo."""
+    agent = NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3)
+    async with agent.running() as url:
+        once = await play(url, Say("a"), WaitForAnswer(), Silence(700))
+        twice = await play(url, Say("a"), WaitForAnswer(), Silence(700), echo=Echo(level_db=0.0, delay_ms=100.0))
+    assert sum(m["type"] == "turn" for _, m in once.acts[0].record.messages) == 1
+    assert sum(m["type"] == "turn" for _, m in twice.acts[0].record.messages) >= 2

@@ -1,0 +1,154 @@
+"""`offhook load run` before an agent without a mind, with recorded speech."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from load.__main__ import main
+from load.null_agent import NullAgent
+from load.report.document import RunDocument, read_run
+from tests.load.test_hearing import tone
+from tests.speech import clip_paths
+
+pytestmark = pytest.mark.slow
+SCENARIO = """\
+name: ask
+about: A question is answered.
+steps:
+  - say: {clip}
+  - wait_for_answer: end
+  - expect: {{within_ms: {within_ms}, outcome: answered}}
+"""
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[str]:
+    """On a thread of its own: commands run their own event loop."""
+    addresses: list[str] = []
+    is_up, loop = threading.Event(), asyncio.new_event_loop()
+    done = asyncio.Event()
+
+    async def serve() -> None:
+        async with NullAgent(tone(0.4, 24000), answer_after_s=0.45).running() as url:
+            addresses.append(url)
+            is_up.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert is_up.wait(10)
+    yield addresses[0]
+    loop.call_soon_threadsafe(done.set)
+    thread.join(10)
+    loop.close()
+
+
+@pytest.fixture
+def recordings() -> str:
+    return str(clip_paths("en")[0].parent)
+
+
+def scenario(folder: Path, within_ms: int = 1500) -> str:
+    path = folder / "ask.yaml"
+    clip = min(clip_paths("en"), key=lambda found: found.stat().st_size).stem
+    path.write_text(SCENARIO.format(clip=clip, within_ms=within_ms))
+    return str(path)
+
+
+def kept(folder: Path, status: int) -> RunDocument:
+    """The result; a busy machine makes a run invalid, which its status tells."""
+    found = read_run(folder / "run.json")
+    assert found.validity is not None
+    assert status == (0 if found.validity.is_valid else 1)
+    return found
+
+
+def run(*flags: str, url: str, recordings: str, folder: Path) -> int:
+    result = str(folder / "run.json")
+    return main(
+        ["run", *flags, "--url", url, "--recordings", recordings, "--no-recognition", "--json", result], "offhook load"
+    )
+
+
+def test_a_scenario_is_played_and_everything_of_it_is_kept(
+    agent: str, recordings: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = (scenario(tmp_path), "--calls", "3", "--at-once", "3", "--wav", str(tmp_path / "wav"))
+    found = kept(tmp_path, run(*flags, url=agent, recordings=recordings, folder=tmp_path))
+
+    assert (found.is_complete, found.n, len(found.calls)) == (True, 3, 3)
+    assert {call.outcome for call in found.calls} == {"completed"}
+    assert [verdict.passed for verdict in found.verdicts] == [True] * 6
+    assert all(turn.latency_s == pytest.approx(0.45, abs=0.2) for turn in found.turns)
+    shown = capsys.readouterr().out
+    assert "1 of 1 scenarios were as expected" in shown
+    assert "the generator was late by p50" in shown
+    heard, rate_hz = soundfile.read(sorted((tmp_path / "wav").glob("*.wav"))[0])
+    assert heard.shape[1] == 2
+    assert heard.shape[0] / rate_hz > 2
+
+
+def test_an_expectation_that_is_not_met_fails_the_run(
+    agent: str, recordings: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(scenario(tmp_path, within_ms=100), url=agent, recordings=recordings, folder=tmp_path) == 1
+    assert "0 of 1 scenarios were as expected" in capsys.readouterr().out
+    verdicts = json.loads((tmp_path / "run.json").read_text())["verdicts"]
+    assert [verdict["passed"] for verdict in verdicts] == [False, True]
+
+
+def test_caller_n_is_the_first_of_a_run_with_that_seed(agent: str, recordings: str, tmp_path: Path) -> None:
+    server = {"url": agent, "recordings": recordings, "folder": tmp_path}
+    many = kept(tmp_path, run(scenario(tmp_path), "--calls", "2", **server)).calls
+    [one] = kept(tmp_path, run(scenario(tmp_path), "--seed", "1", **server)).calls
+    assert [call.seed for call in many] == [0, one.seed]
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["no-such-scenario"], "no scenario 'no-such-scenario'"),
+        (["slow-model-gets-a-filler"], "no utterance 'opening-hours'"),
+        (["--fault", "{kind: los}"], "did you mean 'loss'?"),
+        (["--caller", "{speed: 9}"], "speed and pitch must be 0.5 to 2"),
+        (["--transport", "webrtc"], "calls over webrtc go to an address with http://"),
+        (["--calls", "0"], "--calls must be 1 to"),
+        ([], "there are no dialogues among the recordings"),
+    ],
+)
+def test_a_wrong_command_is_one_clear_line(
+    flags: list[str],
+    says: str,
+    agent: str,
+    recordings: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(*flags, url=agent, recordings=recordings, folder=tmp_path) == 1
+    [error] = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
+    assert says in error
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_a_fault_of_a_stage_needs_a_stack_that_the_run_starts(
+    agent: str, recordings: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = (scenario(tmp_path), "--fault", "{kind: llm_stall}")
+    assert run(*flags, url=agent, recordings=recordings, folder=tmp_path) == 1
+    assert "start one: --start PROFILE" in capsys.readouterr().err
+
+
+def test_nobody_there_is_told_before_anything_is_made(
+    recordings: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(scenario(tmp_path), url="ws://127.0.0.1:9/v1/calls", recordings=recordings, folder=tmp_path) == 1
+    told = capsys.readouterr().err
+    assert "no call server at ws://127.0.0.1:9/v1/calls: Connection refused" in told
+    assert "start one: offhook up" in told
