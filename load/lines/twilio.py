@@ -21,7 +21,7 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from load.lines.boundary import Line, Received
+from load.lines.boundary import Line, LineClosed, NoCall, Received
 from load.lines.sockets import line_closed, open_socket
 from load.speech.g711 import decode, encode
 from wire import calls
@@ -30,6 +30,7 @@ from wire.messages import read_json_object
 from wire.pcm import Pcm16
 
 RATE_HZ = 8000
+ACCOUNT = f"AC{'0' * 32}"
 
 
 class TwilioLine:
@@ -38,6 +39,9 @@ class TwilioLine:
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self._stream = f"MZ{secrets.token_hex(16)}"
+        self._call = f"CA{secrets.token_hex(16)}"
+        self._is_ready_told = False
+        self._has_hung_up = False
         self._sequence = 0
         self._chunk = 0
         self._num_sent = 0  # samples
@@ -48,9 +52,9 @@ class TwilioLine:
     async def start(self, parameters: dict[str, str]) -> None:
         await self._send({"event": "connected", "protocol": "Call", "version": "1.0.0"})
         start = {
-            "accountSid": f"AC{'0' * 32}",
+            "accountSid": ACCOUNT,
             "streamSid": self._stream,
-            "callSid": f"CA{secrets.token_hex(16)}",
+            "callSid": self._call,
             "tracks": ["inbound"],
             "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": RATE_HZ, "channels": 1},
             "customParameters": parameters,
@@ -72,15 +76,25 @@ class TwilioLine:
     async def send(self, message: calls.ClientMessage) -> None:
         """Hanging up is all that Twilio tells of what a caller of ours would."""
         if isinstance(message, calls.Hangup):
-            await self._send_counted({"event": "stop", "stop": {"accountSid": f"AC{'0' * 32}"}})
+            self._has_hung_up = True
+            await self._send_counted({"event": "stop", "stop": {"accountSid": ACCOUNT, "callSid": self._call}})
             await self._connection.close()
 
+    async def vanish(self) -> None:
+        self._connection.transport.abort()
+
     async def receive(self) -> Received:
+        if not self._is_ready_told:  # a stream stands as soon as it has started: no server answers it
+            self._is_ready_told = True
+            return time.monotonic(), calls.Ready(1, self._call, RATE_HZ, RATE_HZ, "", 0)
         while True:
             try:
                 data = await self._connection.recv()
             except ConnectionClosed as closed:
-                raise line_closed(closed) from None
+                if not self._has_hung_up:
+                    raise line_closed(closed) from None
+                self._has_hung_up = False
+                return time.monotonic(), calls.Bye("hangup")
             now = time.monotonic()
             if isinstance(data, bytes):
                 raise PeerError("a binary message; Twilio takes text only (31950)")
@@ -129,8 +143,11 @@ class TwilioLine:
 
 @contextlib.asynccontextmanager
 async def twilio_line(url: str, parameters: dict[str, str]) -> AsyncIterator[Line]:
-    """`parameters`: what `<Parameter>` of the TwiML would hand over. Raises: NoCall."""
+    """Both rates are `RATE_HZ`. `parameters`: what `<Parameter>` of the TwiML would hand over. Raises: NoCall."""
     async with open_socket(url, None, "wss://HOST/v1/twilio") as connection:
         line = TwilioLine(connection)
-        await line.start(parameters)
+        try:
+            await line.start(parameters)
+        except LineClosed as closed:
+            raise NoCall(f"{url} closed the stream: {closed}") from None
         yield line

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 from load.lines.boundary import LineClosed, NoCall
 from load.lines.twilio import twilio_line
@@ -57,10 +58,14 @@ async def test_the_caller_speaks_twilios_dialect() -> None:
     async with agent(listen) as (url, received), twilio_line(url, {"name": "Ann"}) as line:
         await line.send_audio(pcm[:160])
         await line.send_audio(pcm[160:])
+        _, ready = await line.receive()
         await line.send(calls.Hangup())
+        _, bye = await line.receive()
         with pytest.raises(LineClosed):
             await line.receive()
 
+    assert isinstance(ready, calls.Ready)
+    assert bye == calls.Bye("hangup")
     connected, start, first, second, stop = received
     assert connected == {"event": "connected", "protocol": "Call", "version": "1.0.0"}
     assert start["start"]["mediaFormat"] == {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}
@@ -72,6 +77,7 @@ async def test_the_caller_speaks_twilios_dialect() -> None:
     heard = decode(np.frombuffer(base64.b64decode(first["media"]["payload"]), np.uint8), "mulaw")
     assert np.abs(heard.astype(int) - pcm[:160]).max() < 400
     assert stop["event"] == "stop"
+    assert stop["stop"] == {"accountSid": start["start"]["accountSid"], "callSid": start["start"]["callSid"]}
 
 
 async def test_audio_is_heard_and_a_mark_comes_back_when_it_has_been_played() -> None:
@@ -89,6 +95,7 @@ async def test_audio_is_heard_and_a_mark_comes_back_when_it_has_been_played() ->
                 times.append(asyncio.get_running_loop().time())
 
     async with agent(speak) as (url, received), twilio_line(url, {}) as line:
+        await line.receive()
         _, heard = await line.receive()
         listening = asyncio.create_task(line.receive())
         for _ in range(20):
@@ -111,6 +118,7 @@ async def test_a_clear_sends_pending_marks_back_at_once_and_is_told() -> None:
         await listen(connection, received)
 
     async with agent(clear) as (url, received), twilio_line(url, {}) as line:
+        await line.receive()
         await line.receive()
         _, cleared = await line.receive()
         await line.send(calls.Hangup())
@@ -135,6 +143,7 @@ async def test_what_twilio_would_not_take_is_an_error(message: dict[str, Any]) -
         await listen(connection, received)
 
     async with agent(send) as (url, _), twilio_line(url, {}) as line:
+        await line.receive()
         with pytest.raises(PeerError, match="31951"):
             await line.receive()
 
@@ -143,3 +152,21 @@ async def test_nobody_at_the_address_is_one_clear_line() -> None:
     with pytest.raises(NoCall, match="no call server"):
         async with twilio_line("ws://127.0.0.1:9/v1/twilio", {}):
             pass
+
+
+async def test_a_caller_who_vanishes_says_nothing() -> None:
+    lost: list[ConnectionClosed] = []
+
+    async def take(connection: ServerConnection, received: list[dict[str, Any]]) -> None:
+        await started(connection, received)
+        try:
+            await connection.recv()
+        except ConnectionClosed as closed:
+            lost.append(closed)
+
+    async with agent(take) as (url, _), twilio_line(url, {}) as line:
+        await line.receive()
+        await line.vanish()
+        with pytest.raises(LineClosed):
+            await line.receive()
+    assert [closed.rcvd for closed in lost] == [None]
