@@ -12,13 +12,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +25,6 @@ import numpy as np
 from load.caller import Caller, Speech
 from load.lines.websocket import websocket_line
 from load.measure import turns
-from load.null_agent import NullAgent
-from load.null_command import hum
 from load.offered import Fixed
 from load.record import CallRecord, TurnRecord
 from load.report.host import CpuMeter, commit, host
@@ -53,15 +50,6 @@ def bursts(rng: np.random.Generator) -> Pcm16:
     return (np.clip(np.concatenate(pieces[:-1]), -1, 1) * 32767).astype(np.int16)
 
 
-def serve(ready: Connection, answer_after_s: float) -> None:
-    async def until_killed() -> None:
-        async with NullAgent(hum(), answer_after_s).running() as url:
-            ready.send(url)
-            await asyncio.Event().wait()
-
-    asyncio.run(until_killed())
-
-
 async def converse(caller: Caller, speeches: Sequence[Speech]) -> None:
     for speech in speeches:
         caller.say(speech)
@@ -71,10 +59,15 @@ async def converse(caller: Caller, speeches: Sequence[Speech]) -> None:
     await caller.hang_up()
 
 
-async def place(url: str, number: int, at_s: float, num_turns: int, clock: Callable[[], float]) -> CallRecord:
+def talk(number: int, num_turns: int) -> list[Speech]:
     rng = np.random.default_rng(number)
     pcms = [bursts(rng) for _ in range(num_turns)]
-    speeches = [Speech(f"burst {i}", "", pcm, 0, pcm.size) for i, pcm in enumerate(pcms)]
+    return [Speech(f"burst {i}", "", pcm, 0, pcm.size) for i, pcm in enumerate(pcms)]
+
+
+async def place(
+    url: str, number: int, at_s: float, speeches: Sequence[Speech], clock: Callable[[], float]
+) -> CallRecord:
     await asyncio.sleep(at_s - clock())
     record = CallRecord(number, "bursts", "websocket", number, RATE_HZ, OUTPUT_HZ, at_s, clock())
     async with websocket_line(url, calls.Hello(1, RATE_HZ, OUTPUT_HZ, greeting=False), None) as line:
@@ -82,18 +75,19 @@ async def place(url: str, number: int, at_s: float, num_turns: int, clock: Calla
     return record
 
 
-async def call_all(url: str, num_callers: int, num_turns: int, seed: int) -> tuple[list[CallRecord], float, float]:
-    """Records, CPU share and seconds."""
-    start_s = time.monotonic() + 1.0  # until then their speech is made
+async def call_all(
+    url: str, num_callers: int, num_turns: int, seed: int, records: list[CallRecord]
+) -> tuple[float, float]:
+    """CPU share and seconds. Records are not returned: `asyncio.run` takes seconds to write out a large result."""
+    talks = [talk(number, num_turns) for number in range(num_callers)]
     first_s = Fixed(num_callers, num_callers, None).first_times_s(seed)
+    start_s, meter = time.monotonic(), CpuMeter()
     callers = [
-        asyncio.create_task(place(url, number, at_s, num_turns, lambda: time.monotonic() - start_s))
+        place(url, number, at_s, talks[number], lambda: time.monotonic() - start_s)
         for number, at_s in enumerate(first_s)
     ]
-    await asyncio.sleep(start_s - time.monotonic())
-    meter = CpuMeter()
-    records = await asyncio.gather(*callers)
-    return records, meter.share(), time.monotonic() - start_s
+    records += await asyncio.gather(*callers)
+    return meter.share(), time.monotonic() - start_s
 
 
 def row(name: str, values_s: Sequence[float]) -> str:
@@ -111,17 +105,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=Path("out/callers.json"))
     arguments = parser.parse_args()
-    spawn = multiprocessing.get_context("spawn")
-    here, there = spawn.Pipe()
-    agent = spawn.Process(target=serve, args=(there, arguments.answer_after_ms / 1000), daemon=True)
-    agent.start()
-    if not here.poll(30):
-        sys.exit("the agent did not start")
-    records, cpu_share, duration_s = asyncio.run(
-        call_all(here.recv(), arguments.callers, arguments.turns, arguments.seed)
-    )
-    agent.kill()
-    report(arguments, records, cpu_share, duration_s)
+    null_agent = [sys.executable, "-m", "load", "null-agent", "--answer-after-ms", str(arguments.answer_after_ms)]
+    records: list[CallRecord] = []
+    with subprocess.Popen(null_agent, stdout=subprocess.PIPE, text=True) as agent:
+        try:
+            url = agent.stdout.readline().strip()
+            used = asyncio.run(call_all(url, arguments.callers, arguments.turns, arguments.seed, records))
+        finally:
+            agent.kill()
+    report(arguments, records, *used)
 
 
 def report(arguments: argparse.Namespace, records: Sequence[CallRecord], cpu_share: float, duration_s: float) -> None:
