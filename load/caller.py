@@ -92,6 +92,7 @@ class Caller:
         self._saying: deque[_Saying] = deque()
         self._played_until_s = 0.0  # when all that was received will have sounded
         self._received_samples = 0
+        self._state: str | None = None  # what the server says it does, if it does
         self._audible: list[tuple[float, float]] = []  # stretches of the agent's answers, as they sound
         self._changed = asyncio.Event()
 
@@ -141,10 +142,13 @@ class Caller:
     async def until_quiet(self, for_s: float, timeout_s: float) -> bool:
         """Nothing of the agent has been audible for so long. False when that was not within `timeout_s`."""
 
-        def quiet_s() -> float:
-            return self._clock() - (self._audible[-1][1] if self._audible else 0.0)
+        return await self._until(lambda: self._quiet_s() >= for_s, timeout_s)
 
-        return await self._until(lambda: quiet_s() >= for_s, timeout_s)
+    async def until_over(self, quiet_s: float, timeout_s: float) -> bool:
+        """The same, and the server does not say that it thinks or speaks: more may come after a filler."""
+        return await self._until(
+            lambda: self._quiet_s() >= quiet_s and self._state not in ("thinking", "speaking"), timeout_s
+        )
 
     async def until_told(self, kind: type[calls.ServerMessage], timeout_s: float) -> bool:
         """The server has sent such a message, now or before."""
@@ -226,6 +230,8 @@ class Caller:
         match message:
             case calls.Ready():
                 self.record.ready_s = now
+            case calls.State():
+                self._state = message.state
             case calls.Bye() if message.reason != "hangup":
                 self.record.outcome, self.record.reason = "broken", f"the server ended the call: {message.reason}"
             case calls.Clear():
@@ -262,6 +268,9 @@ class Caller:
             return
         self.record.outcome = "failed" if self.record.ready_s is None else "broken"
         self.record.reason = reason
+
+    def _quiet_s(self) -> float:
+        return self._clock() - (self._audible[-1][1] if self._audible else 0.0)
 
     async def _until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
         deadline_s = self._clock() + timeout_s

@@ -271,7 +271,7 @@ class _Speaker:
             case Expect() as step:
                 from_s = self._clock()
                 await self._expect(step, from_s)
-                self._course.check(placed, from_s, self._clock())
+                self._course.check(placed, from_s, max(self._clock(), from_s + (step.within_ms or 0) / 1000))
             case HangUp() as step:
                 await (caller.hang_up() if step.how == "message" else caller.vanish())
             case Repeat() | Redial():
@@ -301,7 +301,7 @@ class _Speaker:
             self._scene.stage.on_answer(heard[0] - self._said_s)
         if until == "start":
             return True
-        is_over = await self._caller.until_quiet(ANSWER_OVER_S, max(0.0, deadline_s - self._clock()))
+        is_over = await self._caller.until_over(ANSWER_OVER_S, max(0.0, deadline_s - self._clock()))
         self._since_s = self._clock()
         return is_over
 

@@ -49,7 +49,8 @@ class Converse:
 
 @dataclass(frozen=True)
 class WaitForAnswer:
-    """Until the agent is first audible, or has been silent for a second after it was; at most `timeout_ms`."""
+    """Until the agent is first audible, or has been silent for a second after it was and does not say that it thinks or
+    speaks; at most `timeout_ms`."""
 
     NAME: ClassVar[str] = "wait_for_answer"
     SHORT: ClassVar[str] = "until"
@@ -172,8 +173,9 @@ class Expect:
 
     `within_ms` bounds `what`: `answer` and `speech` (any, fillers too) count from the caller's last speech sample to
     the first audible one, `stop` from the onset of a barge-in to the agent's last audible sample, `duck` to where it is
-    at least 6 dB softer, `end_of_call` from now. With `absent`, `what` must not happen in that time.
-    After a barge-in `stop`, `duck`, `max_stale_ms`, `heard_word_errors` are about the answer that it interrupted.
+    at least 6 dB softer, `end_of_call` from now. With `absent`, `what` must not happen in that time from now on.
+    After a barge-in `stop`, `duck`, `max_stale_ms`, `heard_word_errors` are about the answer that it interrupted. A
+    backchannel wants no answer: after it all but `stop` and `duck` are about the answer to the utterance before it.
     """
 
     NAME: ClassVar[str] = "expect"
