@@ -52,3 +52,25 @@ def word_error_rate(reference: str, hypothesis: str) -> float:
         for j, other in enumerate(hyp, 1):
             diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other))
     return row[-1] / len(ref)
+
+
+def closest_run(text: str, heard: Sequence[str]) -> tuple[float, str]:
+    """The words in a row of `heard` that differ least from `text`, and the share of its words that are wrong.
+
+    Sellers, 1980: the table of edits by words, where a run may begin and end anywhere.
+    """
+    wanted = plain(text)
+    words = [word for each in heard for word in plain(each)]
+    row = [(j, 0) for j in range(len(wanted) + 1)]  # edits, and where the run begins
+    best = (len(wanted), 0, 0)
+    for i, word in enumerate(words, 1):
+        above, row = row, [(0, i)]
+        for j, other in enumerate(wanted, 1):
+            fitting = (above[j - 1][0] + (word != other), above[j - 1][1])
+            more, fewer = (above[j][0] + 1, above[j][1]), (row[j - 1][0] + 1, row[j - 1][1])
+            row.append(min(fitting, more, fewer, key=lambda edits: edits[0]))
+        edits, begins_at = row[-1]
+        if edits < best[0]:
+            best = (edits, begins_at, i)
+    edits, begins_at, ends_at = best
+    return edits / max(1, len(wanted)), " ".join(words[begins_at:ends_at])

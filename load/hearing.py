@@ -1,7 +1,8 @@
-"""What a listener hears in received audio: where it is audible, where it breaks off, where it clicks. Pure.
+"""What a listener hears in received audio: where it is audible, where it becomes softer, where it clicks. Pure.
 
 Audible means the energy of 5 ms frames with hysteresis: it begins above `ON_DBFS` and ends when it has stayed below
 `OFF_DBFS` for `HOLD_S`. Digital silence and comfort noise (RFC 3389 gives it from -127 to about -50 dBFS) stay below.
+Noise above `OFF_DBFS` behind speech is audible for as long as it lasts.
 Within the frame that begins it, the onset is the first sample above the threshold's amplitude.
 """
 
@@ -14,13 +15,16 @@ import numpy as np
 from wire.pcm import Pcm16
 
 FRAME_S = 0.005
-ON_DBFS = -42.0  # RMS; 10 dB above loud comfort noise, 20 dB below synthesised speech
-OFF_DBFS = -48.0
+ON_DBFS = -42.0  # RMS; 8 dB above loud comfort noise, 20 dB below synthesised speech
+OFF_DBFS = -46.0  # 4 dB above loud comfort noise, of which a frame of 40 samples (8 kHz) swings by 3 dB
 HOLD_S = 0.2  # stop consonants and word gaps are shorter; a pause between sentences is not
 MIN_AUDIBLE_S = 0.02  # shorter is a click
 CLICK_STEP = 0.25  # of full scale from one sample to the next ...
 CLICK_RATIO = 8.0  # ... and this many times the usual step around it
 CLICK_AROUND_S = 0.005
+LEVEL_S = 0.02  # of which loudness is taken: two periods of a deep voice
+LOUD_PERCENTILE = 90  # of the levels of speech: its vowels
+DUCK_DB = 6.0  # half the amplitude
 _FULL_SCALE = 32768.0
 
 
@@ -53,6 +57,20 @@ def audible(pcm: Pcm16, rate_hz: int) -> list[Span]:
         spans.append(Span(start * frame, min(pcm.size, (last_loud + 1) * frame)))
     shortest = MIN_AUDIBLE_S * rate_hz
     return [Span(_onset(pcm, span.start, frame), span.end) for span in spans if span.end - span.start >= shortest]
+
+
+def softer_from(before: Pcm16, during: Pcm16, rate_hz: int) -> int:
+    """The sample of `during` from which to its end speech stays softer than it was `before`, by `DUCK_DB` at least.
+
+    `during.size` where it does not; 0 where `before` holds no speech. Pauses between words look like softer speech.
+    """
+    frame = round(LEVEL_S * rate_hz)
+    usual = _levels_dbfs(before, frame)
+    usual = usual[usual > OFF_DBFS]
+    if not usual.size:
+        return 0
+    loud = np.flatnonzero(_levels_dbfs(during, frame) > np.percentile(usual, LOUD_PERCENTILE) - DUCK_DB)
+    return min(during.size, int(loud[-1] + 1) * frame) if loud.size else 0
 
 
 def clicks(pcm: Pcm16, rate_hz: int) -> list[int]:

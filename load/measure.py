@@ -7,53 +7,72 @@ with it and used for two things only: which of the agent's speech is the reply (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
-from load.alignment import HeardWord, reply_begins_at
+from load.alignment import HeardWord, reply_begins_at, word_error_rate
 from load.hearing import clicks
-from load.record import CallRecord, Said, TurnOutcome, TurnRecord
-from load.track import Heard, Track
+from load.interruption import interruption
+from load.record import CallRecord, TurnOutcome, TurnRecord
+from load.resumption import resumption
+from load.told import Message, Reply, claimed, replies, reply_text, reported_s, understood
+from load.track import Heard, Track, clears_s, track_of
 
+BEFORE_ALL = -1  # index of what is heard before the first utterance: a greeting
 CUT_IN_S = 0.05  # an agent that begins this shortly before the caller's last sample has not cut in
 DRY_S = 0.01  # shorter than what a listener's jitter buffer holds at the least
+SILENT_S = 2.0  # of a server that does not tell: an answer that is silent for so long is over
+OTHER_ANSWER_S = 1.0  # ... and what follows after so long is another one, where they are counted
+SOUNDS_S = 0.1  # of a reply, to have sounded
+NEAR_S = 0.3  # between two events with one cause, as they reach the caller: a clear and the last sample before it
+
+Recognised: TypeAlias = Mapping[int, Sequence[HeardWord]]
 
 
-def turns(call: CallRecord, recognised: Mapping[int, Sequence[HeardWord]] | None = None) -> list[TurnRecord]:
+def turns(call: CallRecord, recognised: Recognised | None = None) -> list[TurnRecord]:
     """A record for each utterance of the caller.
 
     `recognised`: for each utterance, by index, the words that were recognised in what the agent said before the next,
     with times of the run's clock. Without them the first audible speech counts as the reply.
     """
-    track = Track(call.heard, call.output_sample_rate_hz)
-    return [_turn(call, track, index, (recognised or {}).get(index)) for index in range(len(call.said))]
+    track = track_of(call)
+    return [turn_of(call, track, index, recognised) for index in range(len(call.said))]
 
 
-def window_s(call: CallRecord, index: int) -> tuple[float, float]:
-    """From the end of that utterance to the beginning of the next, or the end of the call."""
+def window_s(call: CallRecord, index: int, track: Track | None = None) -> tuple[float, float]:
+    """When what the agent says belongs to that utterance: from its end to the next, or the end of the call.
+
+    If the agent still speaks when the next begins, to where it stops. A backchannel wants no answer: it has no window,
+    and ends none. `BEFORE_ALL` stands for the time before the first utterance.
+    """
+    if index != BEFORE_ALL and call.said[index].is_backchannel:
+        return call.said[index].end_s, call.said[index].end_s
+    track = track if track is not None else track_of(call)
+    from_s = call.said[index].end_s if index != BEFORE_ALL else call.placed_s
+    follows = _follows(call, index)
+    if follows is None:
+        return from_s, max(from_s, call.ended_s or from_s, track.end_s)
+    cut = interruption(call, track, follows)
+    begins_s = call.said[follows].start_s
+    return from_s, max(from_s, begins_s if cut is None else min(cut.stopped_at_s, call.said[follows].end_s))
+
+
+def turn_of(call: CallRecord, track: Track, index: int, recognised: Recognised | None) -> TurnRecord:
     said = call.said[index]
-    if index + 1 < len(call.said):
-        return said.end_s, call.said[index + 1].start_s
-    ends = [call.ended_s] if call.ended_s is not None else []
-    return said.end_s, max(
-        [said.end_s, *ends, *(at_s + pcm.size / call.output_sample_rate_hz for at_s, pcm in call.heard[-1:])]
-    )
-
-
-def _turn(call: CallRecord, track: Track, index: int, words: Sequence[HeardWord] | None) -> TurnRecord:
-    said = call.said[index]
-    from_s, to_s = window_s(call, index)
+    words = recognised.get(index, ()) if recognised is not None else ()
+    cut = interruption(call, track, index)
+    from_s, to_s = window_s(call, index, track)
+    if cut is not None:  # what still sounds of the answer it interrupts is no answer to it
+        from_s = min(to_s, max(from_s, cut.stopped_at_s))
     speech = track.audible(from_s, to_s)
-    if said.is_barge_in:  # what still sounds of the answer it interrupts is no answer to it
-        speech = [heard for heard in speech if heard.start_s > from_s + 1 / track.rate_hz]
-    number, claim = _claimed(call, index)
-    reply = "".join(
-        str(m.get("delta", "")) for _, m in call.messages if m.get("type") == "reply" and m["turn"] == number
-    )
+    number, claim = claimed(call, index)
+    reply = reply_text(call, number)
     answer = _answer(speech, words, reply)
-    first_packet_s = track.first_packet_s(from_s, to_s)
-    pcm = track.render(answer.start_s, to_s) if answer is not None else None
-    stop_s, stale_s = _after_barge_in(call, track, said)
-    stages = claim.get("stages_ms", {})
+    end_s = _answer_end_s(speech, answer, reported_s(call, number)) if answer is not None else from_s
+    begin_s = answer.start_s if answer is not None else from_s
+    is_broken_off = answer is not None and _is_broken_off(call, index, begin_s, end_s)
+    pauses = [resumption(pause, track.rate_hz) for pause in track.pauses(begin_s, end_s)]
+    goes_on = bool(pauses) and not is_broken_off
+    barge_in = cut if said.is_barge_in else None
     return TurnRecord(
         call=call.number,
         turn=index + 1,
@@ -61,22 +80,53 @@ def _turn(call: CallRecord, track: Track, index: int, words: Sequence[HeardWord]
         transport=call.transport,
         said=said.text,
         outcome=_outcome(call, track, index, answer),
-        latency_s=_since(said, answer.arrived_s if answer is not None else None),
-        first_audible_s=_since(said, speech[0].arrived_s if speech else None),
-        first_packet_s=_since(said, first_packet_s),
+        latency_s=_since(said.end_s, answer.arrived_s if answer is not None else None),
+        first_audible_s=_since(said.end_s, speech[0].arrived_s if speech else None),
+        first_packet_s=_since(said.end_s, track.first_packet_s(from_s, to_s)),
         reply=reply.strip(),
-        recognised=" ".join(word.text for word in words or ()),
+        recognised=" ".join(word.text for word in words),
+        understood=understood(call, index),
         heard=claim.get("heard"),
-        gaps_s=tuple(gap for gap in track.dry_s(answer.start_s, speech[-1].end_s) if gap >= DRY_S) if answer else (),
-        num_clicks=len(clicks(pcm, track.rate_hz)) if pcm is not None else 0,
-        barge_in_stop_s=stop_s,
-        stale_s=stale_s,
+        heard_word_errors=_heard_word_errors(claim, words, reply, end_s) if recognised is not None else None,
+        gaps_s=tuple(gap for gap in track.dry_s(begin_s, end_s) if gap >= DRY_S),
+        num_clicks=len(clicks(track.joined(begin_s, end_s), track.rate_hz)),
+        lead_s=track.lead_s(begin_s, end_s),
+        lost_s=sum(pause.lost_s for pause in pauses) if goes_on else None,
+        repeated_s=sum(pause.repeated_s for pause in pauses) if goes_on else None,
+        is_broken_off=is_broken_off,
+        barge_in_stop_s=barge_in.stop_s if barge_in is not None else None,
+        duck_s=barge_in.duck_s if barge_in is not None else None,
+        stale_s=(barge_in.stale_s or 0.0) if barge_in is not None else 0.0,
         server_latency_s=_seconds(claim.get("latency_ms")),
-        server_stages_s={name: ms / 1000 for name, ms in stages.items()},
+        server_stages_s={name: ms / 1000 for name, ms in claim.get("stages_ms", {}).items()},
     )
 
 
-def _answer(speech: Sequence[Heard], words: Sequence[HeardWord] | None, reply: str) -> Heard | None:
+def num_answers(call: CallRecord, track: Track, index: int) -> int:
+    """Replies that became audible, from where that utterance began to the end of its window.
+
+    A server that tells no replies has those stretches of speech that are more than a second apart.
+    """
+    from_s, to_s = window_s(call, index, track)
+    cut = interruption(call, track, index)
+    if cut is not None:
+        from_s = min(to_s, max(from_s, cut.stopped_at_s))
+    told = replies(call.messages)
+    if not told:
+        speech = track.audible(from_s, to_s)
+        return sum(1 for i, heard in enumerate(speech) if not i or heard.start_s - speech[i - 1].end_s > OTHER_ANSWER_S)
+    speech = track.audible(call.said[index].start_s if cut is None else from_s, to_s)
+    begun = [reply for reply in told if call.said[index].start_s <= reply.from_s < to_s]
+    return sum(1 for reply in begun if any(sounds(reply, heard) for heard in speech))
+
+
+def sounds(reply: Reply, heard: Heard) -> bool:
+    """A server may send faster than it is played, so it counts what came in the reply's time, and what sounded."""
+    overlap_s = min(heard.end_s, reply.until_s) - max(heard.start_s, reply.from_s)
+    return reply.from_s <= heard.arrived_s < reply.until_s or overlap_s >= SOUNDS_S
+
+
+def _answer(speech: Sequence[Heard], words: Sequence[HeardWord], reply: str) -> Heard | None:
     """The stretch in which the reply begins, from the reply's first word on."""
     if not speech or not words or not reply:
         return speech[0] if speech else None
@@ -90,9 +140,40 @@ def _answer(speech: Sequence[Heard], words: Sequence[HeardWord] | None, reply: s
     return last if leads_in else Heard(begins_s, last.end_s, begins_s)
 
 
+def _answer_end_s(speech: Sequence[Heard], answer: Heard, reported_s: float) -> float:
+    """Of the last stretch that still belongs to it: what comes after the turn's report is something else."""
+    end_s = answer.end_s
+    for heard in speech:
+        if heard.start_s >= answer.end_s:
+            is_over = heard.start_s - end_s > SILENT_S if reported_s == float("inf") else heard.arrived_s > reported_s
+            if is_over:
+                break
+            end_s = heard.end_s
+    return end_s
+
+
+def _is_broken_off(call: CallRecord, index: int, begin_s: float, end_s: float) -> bool:
+    """The server cleared it before the caller's next utterance, and nothing of it followed."""
+    follows = _follows(call, index)
+    limit_s = call.said[follows].start_s if follows is not None else float("inf")
+    cleared = [at_s for at_s in clears_s(call) if begin_s <= at_s < limit_s]
+    _, claim = claimed(call, index)
+    if "outcome" in claim:
+        return bool(cleared) and claim["outcome"] == "interrupted"
+    return any(abs(at_s - end_s) < NEAR_S for at_s in cleared)
+
+
+def _heard_word_errors(claim: Message, words: Sequence[HeardWord], reply: str, end_s: float) -> float | None:
+    """By words of the answer as it was heard. After a failure more than the answer was heard, so it is not told."""
+    if claim.get("heard") is None or claim.get("outcome") == "failed":
+        return None
+    begins_at = reply_begins_at(words, reply) if reply.strip() else 0
+    answer = words[begins_at:] if begins_at is not None else ()
+    return word_error_rate(" ".join(word.text for word in answer if word.start_s < end_s), str(claim["heard"]))
+
+
 def _outcome(call: CallRecord, track: Track, index: int, answer: Heard | None) -> TurnOutcome:
     said = call.said[index]
-    follows = call.said[index + 1] if index + 1 < len(call.said) else None
     if said.is_backchannel:
         return "unasked"
     begun = track.audible(said.start_s, said.end_s)
@@ -100,38 +181,19 @@ def _outcome(call: CallRecord, track: Track, index: int, answer: Heard | None) -
         return "cut_in"
     if answer is None:
         return "missed"
-    if follows is not None and follows.is_barge_in and answer.end_s >= follows.start_s - 0.05:
+    follows = _follows(call, index)
+    if follows is not None and call.said[follows].is_barge_in and interruption(call, track, follows) is not None:
         return "interrupted"
     return "answered"
 
 
-def _after_barge_in(call: CallRecord, track: Track, said: Said) -> tuple[float | None, float]:
-    """How long the agent went on after the caller began, and how much of that after it said it had stopped."""
-    if not said.is_barge_in:
-        return None, 0.0
-    speech = track.audible(said.start_s, said.end_s)
-    if not speech or speech[0].start_s > said.start_s + 0.02:  # it had ended by itself
-        return None, 0.0
-    cleared_s = [at_s for at_s, m in call.messages if m.get("type") == "clear" and said.start_s <= at_s <= said.end_s]
-    stale_s = (
-        sum(heard.end_s - heard.start_s for heard in track.audible(cleared_s[0], said.end_s)) if cleared_s else 0.0
-    )
-    return speech[0].end_s - said.start_s, stale_s
+def _follows(call: CallRecord, index: int) -> int | None:
+    """The next utterance that wants an answer."""
+    return next((i for i in range(index + 1, len(call.said)) if not call.said[i].is_backchannel), None)
 
 
-def _claimed(call: CallRecord, index: int) -> tuple[int | None, Mapping[str, Any]]:
-    """The server's number for that utterance's turn, and what it says of it: the last turn that began with it."""
-    start_s = call.said[index].start_s
-    end_s = call.said[index + 1].start_s if index + 1 < len(call.said) else float("inf")
-    numbers = [m["turn"] for at_s, m in call.messages if m.get("type") == "final" and start_s <= at_s < end_s]
-    if not numbers:
-        return None, {}
-    claims = [m for _, m in call.messages if m.get("type") == "turn" and m["turn"] == numbers[-1]]
-    return numbers[-1], claims[-1] if claims else {}
-
-
-def _since(said: Said, at_s: float | None) -> float | None:
-    return None if at_s is None else at_s - said.end_s
+def _since(from_s: float, at_s: float | None) -> float | None:
+    return None if at_s is None else at_s - from_s
 
 
 def _seconds(ms: float | None) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from load.alignment import word_error_rate
 from wire.pcm import Pcm16
 
 Placed: TypeAlias = tuple[float, Pcm16]  # when the first sample left or arrived, and what
@@ -72,10 +73,17 @@ class TurnRecord:
     first_packet_s: float | None = None
     reply: str = ""  # text of the answer by the server
     recognised: str = ""  # the answer's audio, by our own recognition
-    heard: str | None = None  # what the server says was heard of it
+    understood: str | None = None  # what the server says the caller said
+    heard: str | None = None  # what the server says was heard of the answer
+    heard_word_errors: float | None = None  # of that, against what our own recognition heard of the answer
     gaps_s: tuple[float, ...] = ()  # silences inside the answer where the player ran dry
     num_clicks: int = 0
+    lead_s: float | None = None  # the most audio of the answer that lay unplayed: received ahead of real time
+    lost_s: float | None = None  # where the answer went on after pauses: what never sounded of what had been sent
+    repeated_s: float | None = None  # ... and what sounded twice
+    is_broken_off: bool = False  # the server took the rest of the answer back, and the caller had not barged in
     barge_in_stop_s: float | None = None  # caller onset -> last audible sample of the interrupted answer
+    duck_s: float | None = None  # caller onset -> that answer stays at least 6 dB softer, or is silent
     stale_s: float = 0.0  # audible audio of an interrupted answer after the server said it was cleared
     server_latency_s: float | None = None
     server_stages_s: Mapping[str, float] = field(default_factory=dict)
@@ -86,6 +94,11 @@ class TurnRecord:
         if self.latency_s is None or self.server_latency_s is None:
             return False
         return abs(self.latency_s - self.server_latency_s) > MISREPORTED_S
+
+    @property
+    def understood_word_errors(self) -> float | None:
+        """Of the server's transcript, by words of what was said."""
+        return None if self.understood is None else word_error_rate(self.said, self.understood)
 
 
 MISREPORTED_S = 0.03

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from load.alignment import HeardWord, reply_begins_at, word_error_rate
+from load.alignment import HeardWord, closest_run, plain, reply_begins_at, word_error_rate
 
 
 def heard(text: str) -> list[HeardWord]:
@@ -45,3 +45,31 @@ def test_a_reply_that_was_heard_as_it_is_begins_at_once(words: list[str]) -> Non
 )
 def test_word_errors_count_edits(reference: str, hypothesis: str, rate: float) -> None:
     assert word_error_rate(reference, hypothesis) == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "heard", "errors", "run"),
+    [
+        ("Thank you, goodbye.", "well thank you goodbye then", 0.0, "thank you goodbye"),
+        ("are you still there", "Are you steel there?", 0.25, "are you steel there"),
+        ("one two three", "one three", 1 / 3, "one three"),
+        ("one two", "one uh two", 0.5, "one"),
+        ("one two", "three four", 1.0, ""),
+        ("one two", "", 1.0, ""),
+    ],
+)
+def test_the_closest_run_of_words_is_found_wherever_it_stands(text: str, heard: str, errors: float, run: str) -> None:
+    assert closest_run(text, heard.split()) == (pytest.approx(errors), run)
+
+
+words = st.lists(st.sampled_from(["a", "b", "c"]), max_size=6)
+
+
+@given(words.filter(bool), words)
+def test_the_closest_run_has_the_fewest_edits_of_all_runs(text: list[str], heard: list[str]) -> None:
+    runs = [heard[i:j] for i in range(len(heard) + 1) for j in range(i, len(heard) + 1)]
+    least = min(word_error_rate(" ".join(text), " ".join(run)) for run in runs)
+    errors, found = closest_run(" ".join(text), heard)
+    assert errors == pytest.approx(least)
+    assert word_error_rate(" ".join(text), found) == pytest.approx(least)
+    assert plain(found) == [] or any(run == plain(found) for run in runs)

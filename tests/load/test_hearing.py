@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from load.hearing import HOLD_S, audible, clicks
+from load.hearing import HOLD_S, OFF_DBFS, ON_DBFS, audible, clicks, softer_from
 
 RATES_HZ = (8000, 16000, 24000, 48000)
 TOLERANCE_S = 0.01
@@ -43,15 +43,58 @@ def test_a_soft_attack_counts_from_where_it_crosses_the_threshold() -> None:
     assert span.start / rate_hz == pytest.approx(crossed_s, abs=TOLERANCE_S)
 
 
-@pytest.mark.parametrize("dbfs", [-120.0, -70.0, -50.0])
-def test_comfort_noise_is_not_audible_and_does_not_hide_speech(dbfs: float) -> None:
-    rate_hz = 16000
-    assert audible(noise(2.0, rate_hz, dbfs), rate_hz) == []
-    pcm = noise(1.5, rate_hz, dbfs)
-    pcm[8000:16000] += tone(0.5, rate_hz)
+@pytest.mark.parametrize("rate_hz", RATES_HZ)
+@pytest.mark.parametrize("attack_s", [0.005, 0.02, 0.08, 0.3])
+@pytest.mark.parametrize("floor_dbfs", [None, -65.0, -50.0])
+def test_however_slow_the_attack_and_loud_the_floor_the_onset_is_where_it_becomes_audible(
+    rate_hz: int, attack_s: float, floor_dbfs: float | None
+) -> None:
+    """Amplitude grows linearly, as a voice's does; the level of the threshold is crossed on the way."""
+    swell = np.linspace(0, 1, round(attack_s * rate_hz))
+    speech = np.concatenate([tone(attack_s, rate_hz) * swell, tone(0.4, rate_hz)])
+    pcm = np.concatenate([silence(0.5, rate_hz), speech.astype(np.int16), silence(0.6, rate_hz)])
+    if floor_dbfs is not None:
+        pcm += noise(pcm.size / rate_hz + 1, rate_hz, floor_dbfs)[: pcm.size]
     [span] = audible(pcm, rate_hz)
-    assert span.start == pytest.approx(8000, abs=TOLERANCE_S * rate_hz)
-    assert span.end == pytest.approx(16000, abs=TOLERANCE_S * rate_hz)
+    crossed_s = 0.5 + attack_s * 10 ** ((ON_DBFS + 12) / 20) * np.sqrt(2)
+    assert span.start / rate_hz == pytest.approx(crossed_s, abs=TOLERANCE_S)
+    assert span.end / rate_hz == pytest.approx(0.5 + attack_s + 0.4, abs=TOLERANCE_S)
+
+
+@pytest.mark.parametrize("rate_hz", RATES_HZ)
+@pytest.mark.parametrize("dbfs", [-120.0, -70.0, -50.0])
+def test_comfort_noise_is_not_audible_and_does_not_hide_speech(rate_hz: int, dbfs: float) -> None:
+    assert audible(noise(20.0, rate_hz, dbfs), rate_hz) == []
+    pcm = noise(3.0, rate_hz, dbfs)
+    pcm[rate_hz // 2 : rate_hz] += tone(0.5, rate_hz)
+    [span] = audible(pcm, rate_hz)
+    assert span.start / rate_hz == pytest.approx(0.5, abs=TOLERANCE_S)
+    assert span.end / rate_hz == pytest.approx(1.0, abs=TOLERANCE_S)
+
+
+def test_noise_above_the_lower_threshold_holds_on_behind_speech_and_does_not_begin_it() -> None:
+    rate_hz = 16000
+    floor = noise(2.0, rate_hz, OFF_DBFS + 1.5)
+    assert audible(floor, rate_hz) == []
+    floor[8000:16000] += tone(0.5, rate_hz)
+    [span] = audible(floor, rate_hz)
+    assert span.start / rate_hz == pytest.approx(0.5, abs=TOLERANCE_S)
+    assert span.end == pytest.approx(floor.size, abs=HOLD_S * rate_hz)
+
+
+@pytest.mark.parametrize(("dbfs", "from_s"), [(-30.0, 0.3), (-19.0, 0.3), (-16.0, 0.8), (-120.0, 0.3)])
+def test_six_decibels_less_are_softer(dbfs: float, from_s: float) -> None:
+    rate_hz = 24000
+    during = np.concatenate([tone(0.3, rate_hz), tone(0.5, rate_hz, dbfs)])
+    assert softer_from(tone(1.0, rate_hz), during, rate_hz) / rate_hz == pytest.approx(from_s, abs=0.02)
+
+
+def test_a_pause_between_words_is_not_softer_speech_when_it_comes_back() -> None:
+    rate_hz = 24000
+    during = np.concatenate([tone(0.1, rate_hz), silence(0.1, rate_hz), tone(0.1, rate_hz), silence(0.3, rate_hz)])
+    assert softer_from(tone(1.0, rate_hz), during, rate_hz) / rate_hz == pytest.approx(0.3, abs=0.02)
+    assert softer_from(silence(1.0, rate_hz), during, rate_hz) == 0
+    assert softer_from(tone(1.0, rate_hz), silence(0.0, rate_hz), rate_hz) == 0
 
 
 def test_a_gap_within_a_word_does_not_split_it_and_a_pause_does() -> None:

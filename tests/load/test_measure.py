@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from load.alignment import HeardWord
-from load.measure import turns, window_s
+from load.measure import BEFORE_ALL, num_answers, turns, window_s
 from load.record import CallRecord, Said
+from load.track import track_of
 from tests.load.test_hearing import silence, tone
 from wire.pcm import Pcm16
 
@@ -163,3 +164,115 @@ def test_turns_are_matched_to_the_utterance_they_followed() -> None:
 def test_a_server_that_tells_nothing_is_measured_all_the_same() -> None:
     [turn] = turns(call([QUESTION], [(2.5, tone(0.5, RATE_HZ))]))
     assert (turn.server_latency_s, turn.heard, turn.reply, turn.is_misreported) == (None, None, "", False)
+
+
+ANSWER = np.random.default_rng(7).normal(0, 3000, 4 * RATE_HZ).astype(np.int16)  # no part of it resembles another
+REPLY = [
+    (2.3, {"type": "final", "turn": 1, "text": "what time do you open"}),
+    (2.4, {"type": "reply", "turn": 1, "delta": "We open at nine."}),
+]
+
+
+def report(
+    at_s: float, outcome: str = "answered", heard: str = "We open at nine.", turn: int = 1
+) -> tuple[float, dict]:
+    return at_s, {"type": "turn", "turn": turn, "outcome": outcome, "heard": heard, "stages_ms": {}}
+
+
+def spoken(text: str, start_s: float) -> list[HeardWord]:
+    return [HeardWord(word, start_s + 0.3 * i, start_s + 0.3 * i + 0.25) for i, word in enumerate(text.split())]
+
+
+def test_an_answer_that_goes_on_tells_what_was_lost_and_what_came_twice() -> None:
+    first, rest = ANSWER[:RATE_HZ], ANSWER[RATE_HZ - RATE_HZ // 10 : 2 * RATE_HZ]
+    [twice] = turns(call([QUESTION], [(2.5, first), (4.0, rest)], REPLY))
+    assert (twice.repeated_s, twice.lost_s) == (pytest.approx(0.1, abs=0.001), 0.0)
+    cleared = (3.3, {"type": "clear", "turn": 1, "sample": 0})
+    record = call([QUESTION], [(4.0, ANSWER[RATE_HZ:])], [*REPLY, cleared])
+    record.heard.insert(0, (2.5, first))  # at once, of which 0.8 s are played
+    [lost] = turns(record)
+    assert (lost.repeated_s, lost.lost_s) == (0.0, pytest.approx(0.2, abs=0.001))
+    [whole] = turns(call([QUESTION], [(2.5, ANSWER)], REPLY))
+    assert (whole.repeated_s, whole.lost_s, whole.is_broken_off) == (None, None, False)
+
+
+def test_an_answer_that_is_taken_back_without_a_barge_in_is_broken_off() -> None:
+    cleared = (3.3, {"type": "clear", "turn": 1, "sample": 0})
+    given = [*REPLY, report(3.3, "interrupted", "We"), cleared]
+    [turn] = turns(call([QUESTION], [(2.5, ANSWER[: RATE_HZ * 4 // 5])], given))
+    assert (turn.is_broken_off, turn.lost_s) == (True, None)
+    barge = Said("q2", "No, wait.", 3.0, 4.2, is_barge_in=True)
+    first, _ = turns(call([QUESTION, barge], [(2.5, ANSWER[: RATE_HZ * 4 // 5])], given))
+    assert (first.is_broken_off, first.outcome) == (False, "interrupted")
+
+
+def test_a_backchannel_neither_ends_an_answer_nor_has_one() -> None:
+    yes = Said("mm", "Mm-hm.", 3.0, 3.2, is_backchannel=True)
+    record = call([QUESTION, yes], [(2.5, tone(1.0, RATE_HZ)), (3.55, tone(1.0, RATE_HZ))])
+    assert (window_s(record, 0), window_s(record, 1)) == ((2.0, 20.0), (3.2, 3.2))
+    first, second = turns(record)
+    assert first.gaps_s == (pytest.approx(0.05, abs=0.001),)
+    assert (second.first_audible_s, second.latency_s) == (None, None)
+
+
+def test_the_time_before_the_first_utterance_is_a_window_and_one_that_is_interrupted_lasts_until_it_stops() -> None:
+    barge = Said("q1", "What time do you open?", 1.0, 2.0, is_barge_in=True)
+    record = call([barge], [(0.2, tone(1.3, RATE_HZ)), (2.5, tone(0.5, RATE_HZ))])
+    assert window_s(record, BEFORE_ALL) == (0.0, pytest.approx(1.5, abs=CLOSE))
+    assert window_s(call([], [(0.2, tone(1.3, RATE_HZ))]), BEFORE_ALL) == (0.0, 20.0)
+    [turn] = turns(record)
+    assert (turn.barge_in_stop_s, turn.latency_s) == (pytest.approx(0.5, abs=CLOSE), pytest.approx(0.5, abs=CLOSE))
+
+
+def test_what_the_server_believes_was_heard_is_held_against_what_was() -> None:
+    words = [*spoken("One moment.", 2.4), *spoken("We open at nine.", 3.5), *spoken("Still there?", 9.0)]
+    heard = [(2.4, tone(0.6, RATE_HZ)), (3.5, tone(1.2, RATE_HZ)), (9.0, tone(0.6, RATE_HZ))]
+    [right] = turns(call([QUESTION], heard, [*REPLY, report(5.0)]), {0: words})
+    assert right.heard_word_errors == 0.0
+    [wrong] = turns(call([QUESTION], heard, [*REPLY, report(5.0, heard="We open")]), {0: words})
+    assert wrong.heard_word_errors == 0.5
+    [unknown] = turns(call([QUESTION], heard, [*REPLY, report(5.0)]))
+    [silent] = turns(call([QUESTION], heard, REPLY), {0: words})
+    assert (unknown.heard_word_errors, silent.heard_word_errors) == (None, None)
+    [nothing] = turns(call([QUESTION], [], [*REPLY, report(5.0)]), {})
+    assert nothing.heard_word_errors == 1.0
+
+
+def test_what_the_agent_says_after_the_turn_is_no_part_of_the_answer() -> None:
+    prompt = [(2.5, tone(0.6, RATE_HZ)), (9.0, tone(0.6, RATE_HZ))]
+    [told] = turns(call([QUESTION], prompt, [*REPLY, report(3.3)]))
+    [untold] = turns(call([QUESTION], prompt))
+    assert (told.gaps_s, untold.gaps_s) == ((), ())
+
+
+def test_the_caller_was_understood_as_the_transcript_says() -> None:
+    [turn] = turns(call([QUESTION], [], [(2.3, {"type": "final", "turn": 1, "text": "what time do you close"})]))
+    assert (turn.understood, turn.understood_word_errors) == ("what time do you close", 0.2)
+    [turn] = turns(call([QUESTION], []))
+    assert (turn.understood, turn.understood_word_errors) == (None, None)
+
+
+def test_audio_ahead_of_real_time_is_lead() -> None:
+    record = call([QUESTION], [(2.5, tone(1.0, RATE_HZ))])
+    [paced_turn] = turns(record)
+    record.heard[:] = [(at_s if i < 10 else record.heard[10][0], pcm) for i, (at_s, pcm) in enumerate(record.heard)]
+    [poured] = turns(record)
+    assert (paced_turn.lead_s, poured.lead_s) == (pytest.approx(0.02), pytest.approx(0.8))
+
+
+def test_replies_are_counted_that_were_heard() -> None:
+    withdrawn = [
+        (2.4, {"type": "reply", "turn": 1, "delta": "We"}),
+        (2.45, {"type": "state", "state": "hearing", "turn": 1}),
+        (2.9, {"type": "reply", "turn": 1, "delta": "We open."}),
+    ]
+    heard = [(3.0, tone(0.8, RATE_HZ))]
+    for messages, number in ((withdrawn, 1), (REPLY, 1), ([], 1), ([*REPLY, (6.0, {**REPLY[1][1], "turn": 2})], 1)):
+        record = call([QUESTION], heard, messages)
+        assert num_answers(record, track_of(record), 0) == number
+    two = call(
+        [QUESTION], [*heard, (6.1, tone(0.5, RATE_HZ))], [*REPLY, report(4.0), (6.0, {**REPLY[1][1], "turn": 2})]
+    )
+    assert num_answers(two, track_of(two), 0) == 2
+    untold = call([QUESTION], [*heard, (4.5, tone(0.5, RATE_HZ)), (7.0, tone(0.5, RATE_HZ))])
+    assert num_answers(untold, track_of(untold), 0) == 2  # the first two are less than a second apart

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from load.track import Track
 from tests.load.test_hearing import silence, tone
@@ -48,3 +50,66 @@ def test_the_first_packet_counts_silent_or_not() -> None:
 def test_nothing_received_is_nothing_heard() -> None:
     track = Track([], RATE_HZ)
     assert (track.audible(0.0, 1.0), track.dry_s(0.0, 1.0), track.first_packet_s(0.0, 1.0)) == ([], [], None)
+
+
+def test_what_was_not_played_when_it_was_cleared_is_dropped() -> None:
+    """Half a second comes at once; the server takes back what is left after 0.2 s, and speaks anew at 1.6 s."""
+    pieces = [*packets(tone(0.5, RATE_HZ), 1.0, every_s=0.0), *packets(tone(0.1, RATE_HZ), 1.6)]
+    first, second = Track(pieces, RATE_HZ, [1.2]).audible(0.0, 3.0)
+    assert (first.start_s, first.end_s) == (pytest.approx(1.0, abs=0.01), pytest.approx(1.2, abs=0.01))
+    assert second.start_s == pytest.approx(1.6, abs=0.01)
+
+
+def test_what_comes_after_a_clear_is_played_at_once_and_not_behind_what_was_dropped() -> None:
+    pieces = [*packets(tone(0.5, RATE_HZ), 1.0, every_s=0.0), *packets(tone(0.1, RATE_HZ), 1.25)]
+    track = Track(pieces, RATE_HZ, [1.2, 1.21])
+    assert track.dry_s(1.0, 2.0) == [pytest.approx(0.05)]
+    assert track.end_s == pytest.approx(1.35)
+    assert Track(pieces, RATE_HZ).end_s == pytest.approx(1.6)
+
+
+def test_lead_is_what_lies_unplayed_when_a_packet_has_come() -> None:
+    assert Track(packets(tone(0.4, RATE_HZ), 1.0), RATE_HZ).lead_s(1.0, 2.0) == pytest.approx(0.02)
+    assert Track(packets(tone(0.4, RATE_HZ), 1.0, every_s=0.0), RATE_HZ).lead_s(1.0, 2.0) == pytest.approx(0.4)
+    assert Track([], RATE_HZ).lead_s(0.0, 1.0) is None
+
+
+def test_a_pause_knows_what_was_played_what_was_dropped_and_what_followed() -> None:
+    first, second = tone(0.5, RATE_HZ), tone(0.2, RATE_HZ, hz=440.0)
+    pieces = [*packets(first, 1.0, every_s=0.0), *packets(second, 1.6)]
+    [pause] = Track(pieces, RATE_HZ, [1.2]).pauses(1.0, 2.0)
+    played = round(0.2 * RATE_HZ)
+    assert np.array_equal(pause.before, first[:played])
+    assert np.array_equal(pause.dropped, first[played:])
+    assert np.array_equal(pause.after, second)
+    assert Track(packets(first, 1.0), RATE_HZ).pauses(1.0, 2.0) == []
+    late = [*packets(first, 1.0), *packets(second, 1.54)]
+    assert Track(late, RATE_HZ).pauses(1.0, 2.0) == []  # a late packet is no pause
+
+
+def test_audio_is_joined_over_what_ran_dry() -> None:
+    whole = tone(0.4, RATE_HZ)
+    half = whole.size // 2
+    track = Track([*packets(whole[:half], 1.0), *packets(whole[half:], 1.5)], RATE_HZ)
+    assert np.array_equal(track.joined(0.0, 3.0), whole)
+    assert np.array_equal(track.joined(1.1, 1.6), whole[round(0.1 * RATE_HZ) : round(0.3 * RATE_HZ)])
+    assert track.joined(5.0, 6.0).size == 0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 5), st.integers(0, 800)), max_size=12),
+    st.lists(st.floats(0, 6), max_size=4),
+)
+def test_no_sample_is_played_twice_or_before_it_came_or_after_it_was_cleared(
+    packets: list[tuple[float, int]], clears_s: list[float]
+) -> None:
+    pieces = [(at_s, np.full(size, i + 1, np.int16)) for i, (at_s, size) in enumerate(sorted(packets))]
+    track = Track(pieces, 1000, clears_s)
+    played = track.render(0.0, 20.0)
+    for i, (at_s, pcm) in enumerate(pieces):
+        samples = np.flatnonzero(played == i + 1)
+        assert samples.size <= pcm.size
+        if samples.size:
+            assert samples[0] >= round(1000 * at_s) - 1
+            ends = [clear_s for clear_s in clears_s if clear_s > at_s]
+            assert samples[-1] <= round(1000 * min([*ends, 20.0]))
