@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "relay": ("load.faults.command", "put network or stage faults between any client and server"),
     "chat": ("load.replay.chat", "replay a trace of chats against an OpenAI-compatible server"),
     "speak": ("load.replay.speak", "load a voice service with texts"),
-    "trace": ("load.traces.files", "make a trace of voice chats, or describe one"),
+    "trace": ("load.traces.files", "make a trace of voice chats"),
     "null-agent": ("load.null_command", "an agent without a mind, to measure the instrument itself"),
 }
 
