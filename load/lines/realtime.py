@@ -55,14 +55,18 @@ class RealtimeLine:
         self._playout = Playout(RATE_HZ)
         self._cut_items: set[str] = set()
 
-    async def open(self, hello: calls.Hello) -> None:
+    async def open(self, hello: calls.Hello, transcription_model: str | None) -> None:
         """Wait for the session, ask for our format. Raises: NoCall, LineClosed, PeerError."""
         await self._until("session.created")
         pcm = {"type": "audio/pcm", "rate": RATE_HZ}
         output: dict[str, Any] = {"format": pcm, **({"voice": hello.voice} if hello.voice is not None else {})}
+        transcription = {
+            "language": hello.language,
+            **({"model": transcription_model} if transcription_model is not None else {}),
+        }
         await self._send({"type": "session.update", "session": {
             "type": "realtime", "output_modalities": ["audio"],
-            "audio": {"input": {"format": pcm, "transcription": {"language": hello.language}}, "output": output},
+            "audio": {"input": {"format": pcm, "transcription": transcription}, "output": output},
         }})  # fmt: skip
         await self._until("session.updated")
         self._pending.append(calls.Ready(1, "", RATE_HZ, RATE_HZ, hello.voice or "", 0))
@@ -191,14 +195,19 @@ def _error_text(event: dict[str, Any]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def realtime_line(url: str, hello: calls.Hello, key: str | None) -> AsyncIterator[Line]:
-    """Both rates of `hello` must be `RATE_HZ`. Raises: NoCall."""
+async def realtime_line(
+    url: str, hello: calls.Hello, key: str | None, *, transcription_model: str | None = None
+) -> AsyncIterator[Line]:
+    """Both rates of `hello` must be `RATE_HZ`. `transcription_model`: for servers that want one to be named.
+
+    Raises: NoCall.
+    """
     assert hello.sample_rate_hz == hello.output_sample_rate_hz == RATE_HZ
     async with open_socket(url, key, "wss://HOST/v1/realtime?model=NAME") as connection:
         line = RealtimeLine(connection)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await line.open(hello)
+                await line.open(hello, transcription_model)
         except TimeoutError:
             raise NoCall(f"{url} opened no session within {CONNECT_TIMEOUT_S:.0f} s") from None
         except LineClosed as closed:

@@ -15,7 +15,8 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from av import AudioFrame
 
 from load.lines.boundary import Line, LineClosed, NoCall, Refused
-from load.lines.pipecat import pipecat_line
+from load.lines.pipecat import PipecatLine, pipecat_line
+from load.lines.rtc_peer import MAX_RECEIVED
 from tests.load.test_hearing import tone
 from wire import calls
 from wire.errors import PeerError
@@ -231,6 +232,16 @@ async def test_a_caller_who_vanishes_says_no_goodbye() -> None:
                     await agent.closed.wait()
     finally:
         await agent.aclose()
+
+
+async def test_a_caller_who_reads_nothing_loses_the_line_and_not_the_memory() -> None:
+    async with contextlib.aclosing(PipecatLine()) as line:
+        for _ in range(MAX_RECEIVED + 10):
+            line._on_message('{"label": "rtvi-ai", "type": "user-started-speaking"}')
+        for _ in range(MAX_RECEIVED - 1):
+            assert await next_message(line) == calls.State("hearing", 1)
+        with pytest.raises(LineClosed, match="left unread"):
+            await next_message(line)
 
 
 @pytest.mark.parametrize(

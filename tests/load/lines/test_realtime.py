@@ -64,7 +64,8 @@ class Session:
 
     async def transcribe(self, item: str, transcript: str) -> None:
         kind = "conversation.item.input_audio_transcription.completed"
-        await self.send(kind, item_id=item, content_index=0, transcript=transcript)
+        usage = {"type": "duration", "seconds": 0.9}
+        await self.send(kind, item_id=item, content_index=0, transcript=transcript, usage=usage)
 
     async def respond(self, response: str, text: str, kind: str = "response.output_audio_transcript.delta") -> None:
         await self.send("response.created", response={"id": response, "status": "in_progress"})
@@ -127,6 +128,19 @@ async def test_the_session_is_asked_for_our_format_before_the_call_is_ready() ->
             "output": {"format": pcm, "voice": "marin"},
         },
     }
+
+
+async def test_a_model_that_transcribes_the_caller_is_asked_for_by_name() -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def behave(session: Session) -> None:
+        await session.open()
+        asked.extend(session.received)
+        await session.connection.wait_closed()
+
+    async with server(behave) as url, realtime_line(url, HELLO, None, transcription_model="whisper-1"):
+        pass
+    assert asked[0]["session"]["audio"]["input"]["transcription"] == {"language": "en", "model": "whisper-1"}
 
 
 async def test_audio_goes_both_ways() -> None:
