@@ -7,18 +7,23 @@ from dataclasses import dataclass
 
 from load.record import MISREPORTED_S, TurnRecord
 from load.report.document import RunDocument
-from load.report.measures import is_late
+from load.report.measures import is_heard_wrong, is_late, is_misunderstood, lost_audio, repeated_audio
 
 KINDS = (
     "call lost",
     "request failed",
     "missed",
     "cut in",
+    "broken off",
     "late",
     "stale audio",
+    "lost audio",
+    "repeated audio",
     "gap",
     "underrun",
     "click",
+    "misunderstood",
+    "heard wrong",
     "misreported",
     "refused",
 )
@@ -61,18 +66,35 @@ def _turn(turn: TurnRecord) -> Iterator[Bad]:
         found.append(("late", f"{1000 * (turn.latency_s or 0):.0f} ms"))
     if turn.stale_s > MAX_STALE_S:
         found.append(("stale audio", f"{1000 * turn.stale_s:.0f} ms after the answer was said to have stopped"))
-    if turn.gaps_s:
-        gaps = ", ".join(f"{1000 * gap:.0f}" for gap in turn.gaps_s)
-        found.append(("gap", f"silence of {gaps} ms inside the answer"))
-    if turn.num_clicks:
-        found.append(("click", f"{turn.num_clicks} in the answer"))
-    if turn.is_misreported and is_answered:
-        off_ms = 1000 * ((turn.server_latency_s or 0) - (turn.latency_s or 0))
-        found.append(
-            ("misreported", f"the server's figure is {off_ms:+.0f} ms off, {1000 * MISREPORTED_S:.0f} allowed")
-        )
+    found += [*_audio(turn), *(_claims(turn) if is_answered else ())]
     for kind, detail in found:
         yield Bad(kind, where, detail, turn.said, turn.reply)
+
+
+def _audio(turn: TurnRecord) -> Iterator[tuple[str, str]]:
+    """Of the answer, as it sounded."""
+    if turn.is_broken_off:
+        yield "broken off", "the rest of the answer was taken back, and the caller had not asked for it"
+    if lost_audio(turn):
+        yield "lost audio", f"{1000 * (turn.lost_s or 0):.0f} ms of the answer where it went on after a pause"
+    if repeated_audio(turn):
+        yield "repeated audio", f"{1000 * (turn.repeated_s or 0):.0f} ms of the answer came twice"
+    if turn.gaps_s:
+        gaps = ", ".join(f"{1000 * gap:.0f}" for gap in turn.gaps_s)
+        yield "gap", f"silence of {gaps} ms inside the answer"
+    if turn.num_clicks:
+        yield "click", f"{turn.num_clicks} in the answer"
+
+
+def _claims(turn: TurnRecord) -> Iterator[tuple[str, str]]:
+    """Of the server, against what was said and heard."""
+    if is_misunderstood(turn):
+        yield "misunderstood", f"the server took it for: {turn.understood}"
+    if is_heard_wrong(turn):
+        yield "heard wrong", f"the server believes that this was heard: {turn.heard}. It was: {turn.recognised}"
+    if turn.is_misreported:
+        off_ms = 1000 * ((turn.server_latency_s or 0) - (turn.latency_s or 0))
+        yield "misreported", f"the server's figure is {off_ms:+.0f} ms off, {1000 * MISREPORTED_S:.0f} allowed"
 
 
 def _requests(run: RunDocument) -> Iterator[Bad]:

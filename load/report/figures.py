@@ -20,7 +20,7 @@ BUDGET_COLOUR = "#c1121f"
 # Okabe and Ito, 2008: told apart by the colour-blind too
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#b8a800")
 OUTCOME_COLOURS = {"refused": "#e69f00", "failed": "#c1121f", "broken": "#7a0010", "aborted": "#999999"}
-_ASIDE = ("gap_s", "audio_s", "underrun_s")  # lengths, not waits: a click away
+_ASIDE = ("gap_s", "lost_s", "repeated_s", "lead_s", "audio_s", "underrun_s")  # lengths, not waits: a click away
 _FIRST = ("latency_s", "first_audible_s", "first_packet_s", f"{STAGE}latency_s")
 
 

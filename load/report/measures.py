@@ -18,6 +18,10 @@ from load.report.document import RequestRecord, RunDocument
 from load.report.statistics import Groups, Summary, summarise
 
 BUDGET_S = 0.7  # the project's promise: last speech sample to first audible word of the answer
+MAX_LOST_S = 0.05  # of an answer that goes on after a pause: a short syllable
+MAX_REPEATED_S = 0.05
+MAX_HEARD_WORD_ERRORS = 0.5  # of what the server says was heard; recognition of short answers errs by a word or two
+MAX_UNDERSTOOD_WORD_ERRORS = 0.5  # more, and the answer is one to something else
 STAGE = "server."  # before the name of a stage of the server's waterfall
 ABBREVIATIONS = ("ttft", "tpot", "ttfa", "rtf", "llm", "tts", "stt")
 STATISTICS_SEED = 0  # bootstrap intervals of a report: the same run always has the same
@@ -59,6 +63,24 @@ def is_late(turn: TurnRecord) -> bool:
     return turn.latency_s is not None and turn.latency_s > BUDGET_S
 
 
+def lost_audio(turn: TurnRecord) -> bool:
+    return turn.lost_s is not None and turn.lost_s > MAX_LOST_S
+
+
+def repeated_audio(turn: TurnRecord) -> bool:
+    return turn.repeated_s is not None and turn.repeated_s > MAX_REPEATED_S
+
+
+def is_heard_wrong(turn: TurnRecord) -> bool:
+    """What the server remembers as heard is not what was."""
+    return turn.heard_word_errors is not None and turn.heard_word_errors > MAX_HEARD_WORD_ERRORS
+
+
+def is_misunderstood(turn: TurnRecord) -> bool:
+    errors = turn.understood_word_errors
+    return errors is not None and errors > MAX_UNDERSTOOD_WORD_ERRORS
+
+
 def label(name: str) -> str:
     """A figure's name for people, without its unit."""
     words = name.removeprefix(STAGE).removesuffix("_s").replace("_", " ")
@@ -79,12 +101,18 @@ def _of_turns(turns: Sequence[TurnRecord]) -> dict[str, Groups]:
     by_call = _grouped(answered, lambda turn: turn.call)
     every = _grouped(turns, lambda turn: turn.call)
     found: dict[str, Groups] = {
-        "latency_s": [[t.latency_s for t in call if t.latency_s is not None] for call in by_call],
-        "first_audible_s": [[t.first_audible_s for t in call if t.first_audible_s is not None] for call in by_call],
-        "first_packet_s": [[t.first_packet_s for t in call if t.first_packet_s is not None] for call in by_call],
-        "barge_in_stop_s": [[t.barge_in_stop_s for t in call if t.barge_in_stop_s is not None] for call in every],
-        "gap_s": [[gap for t in call for gap in t.gaps_s] for call in every],
-        f"{STAGE}latency_s": [[t.server_latency_s for t in call if t.server_latency_s is not None] for call in by_call],
+        "latency_s": _known(by_call, lambda turn: turn.latency_s),
+        "first_audible_s": _known(by_call, lambda turn: turn.first_audible_s),
+        "first_packet_s": _known(by_call, lambda turn: turn.first_packet_s),
+        "barge_in_stop_s": _known(every, lambda turn: turn.barge_in_stop_s),
+        "duck_s": _known(every, lambda turn: turn.duck_s),
+        "gap_s": [[gap for t in call for gap in t.gaps_s] for call in by_call],
+        "lost_s": _known(by_call, lambda turn: turn.lost_s),
+        "repeated_s": _known(by_call, lambda turn: turn.repeated_s),
+        "lead_s": _known(by_call, lambda turn: turn.lead_s),
+        "understood_word_errors": _known(by_call, lambda turn: turn.understood_word_errors),
+        "heard_word_errors": _known(by_call, lambda turn: turn.heard_word_errors),
+        f"{STAGE}latency_s": _known(by_call, lambda turn: turn.server_latency_s),
     }
     for stage in dict.fromkeys(name for turn in answered for name in turn.server_stages_s):
         found[f"{STAGE}{stage}_s"] = [
@@ -104,6 +132,8 @@ def _turn_rates(run: RunDocument) -> dict[str, Rate]:
     wanted = asked(run.turns)
     answered = [t for t in wanted if t.outcome in ("answered", "interrupted")]
     compared = [t for t in answered if t.latency_s is not None and t.server_latency_s is not None]
+    transcribed = [t for t in answered if t.understood is not None]
+    recognised = [t for t in answered if t.heard_word_errors is not None]
     on_time = [t for t in answered if t.latency_s is not None and not is_late(t)]
     return {
         "on_time": Rate(len(on_time), len(wanted), "higher"),
@@ -111,6 +141,11 @@ def _turn_rates(run: RunDocument) -> dict[str, Rate]:
         "cut_in": Rate(_count(wanted, lambda t: t.outcome == "cut_in"), len(wanted), "lower"),
         "with_gaps": Rate(_count(answered, lambda t: bool(t.gaps_s)), len(answered), "lower"),
         "with_clicks": Rate(_count(answered, lambda t: t.num_clicks > 0), len(answered), "lower"),
+        "broken_off": Rate(_count(answered, lambda t: t.is_broken_off), len(answered), "lower"),
+        "with_losses": Rate(_count(answered, lost_audio), len(answered), "lower"),
+        "with_repeats": Rate(_count(answered, repeated_audio), len(answered), "lower"),
+        "misunderstood": Rate(_count(transcribed, is_misunderstood), len(transcribed), "lower"),
+        "heard_wrong": Rate(_count(recognised, is_heard_wrong), len(recognised), "lower"),
         "misreported": Rate(_count(compared, lambda t: t.is_misreported), len(compared), "lower"),
         "calls_refused": Rate(_count(run.calls, lambda c: c.outcome == "refused"), len(run.calls), "lower"),
         "calls_lost": Rate(_count(run.calls, lambda c: c.outcome in ("failed", "broken")), len(run.calls), "lower"),
@@ -126,6 +161,10 @@ def _request_rates(requests: Sequence[RequestRecord]) -> dict[str, Rate]:
     if played:
         found["with_underruns"] = Rate(_count(played, lambda r: r.figures["num_underruns"] > 0), len(played), "lower")
     return found
+
+
+def _known(calls: Iterable[Iterable[TurnRecord]], value: Callable[[TurnRecord], float | None]) -> Groups:
+    return [[found for turn in call if (found := value(turn)) is not None] for call in calls]
 
 
 def _count(items: Iterable[T], is_hit: Callable[[T], bool]) -> int:

@@ -111,7 +111,9 @@ def _turn(rng: np.random.Generator, call: int, number: int, slower_s: float) -> 
         first_audible_s=server_s + 0.01 + slower_s,
         first_packet_s=server_s + slower_s,
         reply="We are open from nine to five.",
+        understood="what are your opening hours",
         heard="We are open from nine to five.",
+        lead_s=0.18,
         server_latency_s=server_s,
         server_stages_s=stages_s,
     )
@@ -123,9 +125,15 @@ def _turn(rng: np.random.Generator, call: int, number: int, slower_s: float) -> 
         case 7:
             return replace(answered, outcome="interrupted", gaps_s=(0.12, 0.05), num_clicks=1)
         case 9:
-            return replace(answered, barge_in_stop_s=0.25, stale_s=0.04, server_latency_s=server_s + 0.2)
+            return replace(answered, barge_in_stop_s=0.25, duck_s=0.1, stale_s=0.04, server_latency_s=server_s + 0.2)
         case 11:
             return replace(answered, outcome="unasked", latency_s=None)
+        case 13:
+            return replace(answered, lost_s=0.16, repeated_s=0.0, understood="what a long poem")
+        case 14:
+            return replace(answered, lost_s=0.0, repeated_s=0.3, heard_word_errors=0.8)
+        case 15:
+            return replace(answered, is_broken_off=True, heard_word_errors=0.1)
     return answered
 
 

@@ -24,6 +24,11 @@ def test_the_table_counts_what_the_rates_count() -> None:
         ("misreported", "misreported"),
         ("gap", "with_gaps"),
         ("click", "with_clicks"),
+        ("broken off", "broken_off"),
+        ("lost audio", "with_losses"),
+        ("repeated audio", "with_repeats"),
+        ("misunderstood", "misunderstood"),
+        ("heard wrong", "heard_wrong"),
         ("refused", "calls_refused"),
         ("call lost", "calls_lost"),
     ):
@@ -38,6 +43,19 @@ def test_a_turn_says_how_far_the_server_is_off() -> None:
     (row,) = bad(replace(run, turns=(turn,)))
     assert row.kind == "misreported"
     assert "-80 ms" in row.detail
+
+
+def test_a_turn_says_what_the_server_believes_and_what_was_so() -> None:
+    run = call_run(1, 1)
+    good = replace(run.turns[0], outcome="answered", latency_s=0.5, server_latency_s=0.49)
+    wrong = replace(good, heard="We are", recognised="We are open", heard_word_errors=0.6, understood="a poem")
+    first, second = bad(replace(run, turns=(wrong,)))
+    assert (first.kind, first.detail) == ("misunderstood", "the server took it for: a poem")
+    assert (second.kind, second.detail) == (
+        "heard wrong",
+        "the server believes that this was heard: We are. It was: We are open",
+    )
+    assert bad(replace(run, turns=(replace(wrong, outcome="cut_in"),)))[1:] == []
 
 
 def test_a_good_run_has_nothing_bad() -> None:

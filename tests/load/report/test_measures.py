@@ -36,6 +36,15 @@ def test_rates_have_the_trials_they_are_shares_of() -> None:
     assert 0 < found["misreported"].num_hits < found["misreported"].num_trials
 
 
+def test_what_was_not_measured_is_in_no_figure() -> None:
+    run = call_run()
+    found = samples(run)
+    for name in ("lost_s", "repeated_s", "duck_s", "heard_word_errors"):
+        measured = [turn for turn in run.turns if getattr(turn, name) is not None]
+        assert 0 < sum(len(group) for group in found[name]) == len(measured) < len(run.turns), name
+    assert found["understood_word_errors"][0][0] == 0.0
+
+
 def test_requests_yield_their_figures_by_session_and_refusals_none() -> None:
     run = request_run()
     groups = samples(run)["ttft_s"]
