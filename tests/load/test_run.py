@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +10,8 @@ import pytest
 import soundfile
 
 from load.__main__ import main
-from load.null_agent import NullAgent
 from load.report.document import RunDocument, read_run
-from tests.load.test_hearing import tone
+from tests.load.null_server import null_server
 from tests.speech import clip_paths
 
 pytestmark = pytest.mark.slow
@@ -30,24 +27,8 @@ steps:
 
 @pytest.fixture(scope="module")
 def agent() -> Iterator[str]:
-    """On a thread of its own: commands run their own event loop."""
-    addresses: list[str] = []
-    is_up, loop = threading.Event(), asyncio.new_event_loop()
-    done = asyncio.Event()
-
-    async def serve() -> None:
-        async with NullAgent(tone(0.4, 24000), answer_after_s=0.45).running() as url:
-            addresses.append(url)
-            is_up.set()
-            await done.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert is_up.wait(10)
-    yield addresses[0]
-    loop.call_soon_threadsafe(done.set)
-    thread.join(10)
-    loop.close()
+    with null_server(answer_after_s=0.45) as url:
+        yield url
 
 
 @pytest.fixture
