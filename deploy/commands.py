@@ -22,11 +22,14 @@ from deploy.flags import DEFAULT_URLS
 from deploy.model_list import as_lines, as_objects
 from deploy.profile import Profile, log_folder, nearest_profile, read_profile
 from deploy.progress import progress_for
-from deploy.recording import read_speech, write_stereo
+from deploy.recording import read_speech
 from deploy.sources import resolve_with_pip
 from deploy.store import Store
 from deploy.up import up
 from deploy.weights import Puller
+from load.errors import LoadError
+from load.recording_wav import write_stereo
+from load.track import Track
 from wire import calls
 from wire.calls import RTC_HZ
 from wire.config import ConfigError, read_key
@@ -114,14 +117,8 @@ def _call(arguments: argparse.Namespace) -> None:
     except CallBroken as error:
         heard, broken = error.heard, error
     if arguments.out is not None:
-        write_stereo(
-            arguments.out,
-            heard.caller_audio,
-            rate_hz,
-            heard.agent_audio,
-            hello.output_sample_rate_hz,
-            start_s=heard.start_s,
-        )
+        caller, agent = Track(heard.caller_audio, rate_hz), Track(heard.agent_audio, hello.output_sample_rate_hz)
+        _write(arguments.out, caller, agent, heard.start_s)
     result = report(url, heard, arguments.out)
     if arguments.json:
         sys.stdout.write(json.dumps(dataclasses.asdict(result), ensure_ascii=False) + "\n")
@@ -130,6 +127,14 @@ def _call(arguments: argparse.Namespace) -> None:
         show(result, console if console.is_terminal else Console(highlight=False, width=PIPE_COLUMNS))
     if broken is not None:
         raise broken
+
+
+def _write(path: Path, caller: Track, agent: Track, start_s: float) -> None:
+    """Raises: CallError."""
+    try:
+        write_stereo(path, caller, agent, start_s, start_s)
+    except LoadError as error:
+        raise CallError(str(error), error.hint) from None
 
 
 def _profile(path: Path, catalogue: Catalogue, *, reads_keys: bool = False) -> Profile:

@@ -1,4 +1,4 @@
-"""Audio files of a test call: what the caller says, and the call as it was heard (left caller, right agent)."""
+"""Audio files that the caller of a test call speaks."""
 
 from __future__ import annotations
 
@@ -65,37 +65,3 @@ def _read_mono(path: Path) -> tuple[Pcm16, int]:
     except (OSError, soundfile.LibsndfileError) as error:
         raise CallError(f"{path}: cannot read it as audio: {error}", "wav, flac, ogg and mp3 files work") from None
     return to_int16(audio.mean(axis=1)), rate_hz
-
-
-def write_stereo(
-    path: Path, left: Sequence[Placed], left_hz: int, right: Sequence[Placed], right_hz: int, *, start_s: float
-) -> None:
-    """Both sides on one time axis that begins at `start_s`, at the agent's sample rate.
-
-    Raises: CallError.
-    """
-    resampler = Resampler(left_hz, right_hz)
-    caller = _line_up(left, left_hz, start_s)
-    caller = np.concatenate([resampler.push(caller), resampler.flush()])
-    agent = _line_up(right, right_hz, start_s)
-    stereo = np.zeros((max(caller.size, agent.size), 2), np.int16)
-    stereo[: caller.size, 0], stereo[: agent.size, 1] = caller, agent
-    try:
-        soundfile.write(path, stereo, right_hz, subtype="PCM_16")
-    except (OSError, ValueError, TypeError, soundfile.LibsndfileError) as error:
-        raise CallError(
-            f"{path}: cannot write the recording: {error}", "name a .wav file in a folder that exists"
-        ) from None
-
-
-def _line_up(pieces: Sequence[Placed], rate_hz: int, start_s: float) -> Pcm16:
-    """Pieces do not overlap; rounding by a sample moves a piece behind the one before."""
-    starts: list[int] = []
-    end = 0
-    for begin_s, pcm in pieces:
-        starts.append(max(end, round((begin_s - start_s) * rate_hz)))
-        end = starts[-1] + pcm.size
-    track = np.zeros(end, np.int16)
-    for start, (_, pcm) in zip(starts, pieces, strict=True):
-        track[start : start + pcm.size] = pcm
-    return track

@@ -12,7 +12,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from deploy.call import PATIENCE_S, CallBroken, Heard, call
 from deploy.call_report import CallReport, report, show, waterfall
 from deploy.errors import CallError
-from deploy.recording import read_speech, write_stereo
+from deploy.recording import read_speech
+from load.recording_wav import write_stereo
+from load.track import Track
 from tests.deploy.answering import Answering, tone
 from wire import calls
 from wire.pcm import Pcm16
@@ -122,7 +124,7 @@ async def test_recording_has_both_sides_where_they_sounded(tmp_path: Path) -> No
     path = tmp_path / "call.wav"
     async with Answering().running() as server:
         heard = await make_call(server, [write_speech(tmp_path)])
-    write_stereo(path, heard.caller_audio, 16000, heard.agent_audio, 24000, start_s=heard.start_s)
+    write_stereo(path, Track(heard.caller_audio, 16000), Track(heard.agent_audio, 24000), heard.start_s, heard.start_s)
     stereo, rate_hz = soundfile.read(path, dtype="int16")
     assert rate_hz == 24000
     caller, agent = (np.flatnonzero(np.abs(stereo[:, side].astype(int)) > 1000) for side in (0, 1))

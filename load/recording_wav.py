@@ -1,0 +1,53 @@
+"""A call as audio for people: left what the caller said, right what was heard of the agent, each when it sounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from load.errors import LoadError
+from load.record import CallRecord
+from load.speech.resample import resampled
+from load.track import Track, track_of
+from wire.pcm import to_float, to_int16
+
+
+def write_call(folder: Path, call: CallRecord) -> Path:
+    """Into `folder`, which is made, from when the call was placed to its end; the file.
+
+    Raises: LoadError.
+    """
+    path = folder / f"call-{call.number:04d}.wav"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LoadError(f"{folder}: cannot make this folder: {error.strerror or error}") from None
+    caller = Track(call.sent, call.sample_rate_hz)
+    write_stereo(path, caller, track_of(call), call.placed_s, call.ended_s or call.placed_s)
+    return path
+
+
+def write_stereo(path: Path, left: Track, right: Track, start_s: float, end_s: float) -> None:
+    """Raises: LoadError."""
+    try:
+        soundfile.write(path, stereo(left, right, start_s, end_s), right.rate_hz, subtype="PCM_16")
+    except (OSError, ValueError, TypeError, soundfile.LibsndfileError) as error:
+        raise LoadError(
+            f"{path}: cannot write the recording: {error}", "name a .wav file in a folder that exists"
+        ) from None
+
+
+def stereo(left: Track, right: Track, start_s: float, end_s: float) -> NDArray[np.int16]:
+    """[samples, 2] at the right side's rate, to `end_s` and as much longer as either sounds. Pure."""
+    end_s = max(start_s, end_s, left.end_s, right.end_s)
+    sides = [
+        to_int16(resampled(to_float(left.render(start_s, end_s)), left.rate_hz, right.rate_hz)),
+        right.render(start_s, end_s),
+    ]
+    both = np.zeros((max(side.size for side in sides), 2), np.int16)
+    for number, side in enumerate(sides):
+        both[: side.size, number] = side
+    return both
