@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import io
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,9 @@ MARGIN_S = 0.1  # half of `load.hearing.HOLD_S`, so that no two stretches share 
 SILENCE_S = 0.3  # around a stretch
 CHECK_TIMEOUT_S = 5.0
 REQUEST_TIMEOUT_S = 60.0  # of a piece; one of 30 s takes tiny.en some 2 s on one idle core
+PATIENCE_S = 60.0  # with a service that is busy, or was killed by a fault of the run and starts again
+RETRY_S = 1.0
+BUSY = (429, 502, 503)
 MAX_ECHO = 200
 
 DEFAULT_URL = "http://127.0.0.1:8101"
@@ -48,6 +52,10 @@ class Piece:
     start_s: float
     begins_s: float
     pcm: Pcm16
+
+
+class _NotNow(LoadError):
+    """It may answer soon."""
 
 
 class Recogniser:
@@ -71,18 +79,29 @@ class Recogniser:
 
     async def words(self, pcm: Pcm16, rate_hz: int) -> list[HeardWord]:
         """Times count from the first sample. Raises: LoadError."""
-        form = aiohttp.FormData()
-        form.add_field("file", await asyncio.to_thread(_wav, pcm, rate_hz), filename="heard.wav")
-        form.add_field("response_format", "verbose_json")
-        form.add_field("timestamp_granularities[]", "word")
-        if self._model is not None:
-            form.add_field("model", self._model)
+        wav = await asyncio.to_thread(_wav, pcm, rate_hz)
         async with self._turn:
-            text = await self._ask("POST", "/v1/audio/transcriptions", form, REQUEST_TIMEOUT_S)
+            text = await self._transcript(wav)
         try:
             return [HeardWord(str(w["word"]), float(w["start"]), float(w["end"])) for w in json.loads(text)["words"]]
         except (ValueError, LookupError, TypeError):
             raise LoadError(f"{self._url} gave no times of words: {text[:MAX_ECHO]!r}") from None
+
+    async def _transcript(self, wav: bytes) -> str:
+        until_s = time.monotonic() + PATIENCE_S
+        while True:
+            form = aiohttp.FormData()
+            form.add_field("file", io.BytesIO(wav), filename="heard.wav")
+            form.add_field("response_format", "verbose_json")
+            form.add_field("timestamp_granularities[]", "word")
+            if self._model is not None:
+                form.add_field("model", self._model)
+            try:
+                return await self._ask("POST", "/v1/audio/transcriptions", form, REQUEST_TIMEOUT_S)
+            except _NotNow:
+                if time.monotonic() > until_s:
+                    raise
+            await asyncio.sleep(RETRY_S)
 
     async def _ask(self, method: str, path: str, form: aiohttp.FormData | None, timeout_s: float) -> str:
         headers = {"authorization": f"Bearer {self._key}"} if self._key is not None else {}
@@ -99,11 +118,12 @@ class Recogniser:
             raise LoadError(f"{self._url}: no answer from recognition within {timeout_s:.0f} s", NOT_THERE) from None
         except (aiohttp.ClientError, OSError) as error:
             problem = getattr(error, "strerror", None) or str(error) or "no answer"
-            raise LoadError(f"no recognition at {self._url}: {problem}", NOT_THERE) from None
+            raise _NotNow(f"no recognition at {self._url}: {problem}", NOT_THERE) from None
         if status == 401:
             raise LoadError(f"{self._url} wants an API key (HTTP 401)", "give the file that holds it: --stt-key-file")
         if status != 200:
-            raise LoadError(f"{self._url} does not recognise: HTTP {status} {_message(text)}".rstrip())
+            kind = _NotNow if status in BUSY else LoadError
+            raise kind(f"{self._url} does not recognise: HTTP {status} {_message(text)}".rstrip())
         return text
 
 
@@ -175,11 +195,10 @@ def _heard(call: CallRecord) -> dict[int, list[Piece]]:
     return {index: pieces for index, pieces in found.items() if pieces}
 
 
-def _wav(pcm: Pcm16, rate_hz: int) -> io.BytesIO:
+def _wav(pcm: Pcm16, rate_hz: int) -> bytes:
     buffer = io.BytesIO()
     soundfile.write(buffer, pcm, rate_hz, format="WAV", subtype="PCM_16")
-    buffer.seek(0)
-    return buffer
+    return buffer.getvalue()
 
 
 def _message(text: str) -> str:

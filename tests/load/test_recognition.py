@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
@@ -144,6 +145,19 @@ async def test_nobody_there_is_one_line_and_what_to_do() -> None:
         await recogniser.check()
     assert "offhook up" in caught.value.hint
     assert "--no-recognition" in caught.value.hint
+
+
+@pytest.mark.slow
+async def test_a_service_that_is_being_started_again_is_waited_for(models: Models) -> None:
+    [port] = free_ports(1)
+    config, lifecycle = SttConfig(EdgeConfig(port=port), MODELS), Lifecycle("stt")
+    recognising = asyncio.create_task(
+        recognise(call_of((5.0, spoken("hello_world"))), Recogniser(f"http://127.0.0.1:{port}"))
+    )
+    done, _ = await asyncio.wait([recognising], timeout=0.3)
+    assert not done
+    async with serving(build(config, models, lifecycle), lifecycle, config.edge):
+        assert 0 in await recognising
 
 
 async def test_a_service_that_does_not_recognise_fails_the_call_by_its_number() -> None:
