@@ -50,6 +50,7 @@ class RtcPeer(abc.ABC):
         self._dead_s = dead_s
         self._received: asyncio.Queue[Received | LineClosed | PeerError] = asyncio.Queue(MAX_RECEIVED)
         self._connected = asyncio.Event()
+        self._closing: asyncio.Task[None] | None = None
         self._channel.on("message", self._on_message)
         self._channel.on("close", lambda: self._end("the call server ended the connection"))
         self._peer.on("connectionstatechange", self._on_state)
@@ -102,7 +103,10 @@ class RtcPeer(abc.ABC):
             listening.cancel()
 
     async def aclose(self) -> None:
-        await self._peer.close()
+        """Once begun it goes on when whoever waits is cancelled: aiortc, cut short, would never end."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._peer.close())
+        await asyncio.shield(self._closing)
 
     async def _listen(self, track: MediaStreamTrack, arrivals: Arrivals) -> None:
         """Until cancelled, or the line is dead."""

@@ -220,6 +220,16 @@ async def test_hanging_up_closes_the_connection_and_is_a_goodbye() -> None:
             await agent.closed.wait()
 
 
+async def test_who_is_cancelled_while_hanging_up_has_hung_up() -> None:
+    async with call() as (agent, line):
+        hanging_up = asyncio.create_task(line.send(calls.Hangup()))
+        await asyncio.sleep(0)
+        hanging_up.cancel()
+        async with asyncio.timeout(DEADLINE_S):
+            await agent.closed.wait()
+            await line.aclose()  # type: ignore[attr-defined]
+
+
 async def test_a_caller_who_vanishes_says_no_goodbye() -> None:
     agent = Agent()
     try:
