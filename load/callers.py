@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
+
+import numpy as np
 
 from load.expectations import Verdict, judge
 from load.measure import turns
@@ -20,6 +22,7 @@ from load.report.recording import Recording
 from load.scenario import Scenario
 from load.speech.cast import Cast
 from load.speech.corpus import Corpus
+from load.speech.delivery import varied
 from load.target import Target
 
 
@@ -35,13 +38,16 @@ class Played:
 class Callers:
     """Caller n of a run with seed s is the first of a run with seed s + n, so any one can be called again alone."""
 
-    def __init__(self, scenarios: Sequence[Scenario], corpus: Corpus, cast: Cast, target: Target, seed: int) -> None:
+    def __init__(
+        self, scenarios: Sequence[Scenario], corpus: Corpus, cast: Cast, target: Target, seed: int, *, is_varied: bool
+    ) -> None:
         self.played: list[Played] = []
         self._scenarios = scenarios
         self._corpus = corpus
         self._cast = cast
         self._target = target
         self._seed = seed
+        self._is_varied = is_varied
         self._parts: dict[tuple[int, int], Part] = {}
         self._numbers = count(1)
 
@@ -55,7 +61,10 @@ class Callers:
         for number in range(most if num_calls is None else min(num_calls, most)):
             key = self._key(number)
             if key not in self._parts:
-                self._parts[key] = rehearse(self._scenarios[key[0]], self._corpus, self._cast, key[1])
+                scenario, take = self._scenarios[key[0]], key[1]
+                if self._is_varied:
+                    scenario = replace(scenario, caller=varied(np.random.default_rng((self._seed, *key))))
+                self._parts[key] = rehearse(scenario, self._corpus, self._cast, take)
 
     async def call(self, offered: Offered, found: Recording) -> None:
         """From now on until the last call has ended; may be asked for again. Raises: LoadError, in a group."""
@@ -93,7 +102,7 @@ class Callers:
         """Which scenario a caller plays, and which take of it."""
         seed = self._seed + number
         index = seed % len(self._scenarios)
-        is_other_each_time = is_drawn(self._scenarios[index])
+        is_other_each_time = self._is_varied or is_drawn(self._scenarios[index])
         return index, seed // len(self._scenarios) % NUM_TAKES if is_other_each_time else 0
 
     async def _perform(self, number: int, scheduled_s: float, found: Recording) -> None:

@@ -23,11 +23,12 @@ from load.report.verdicts import verdict_table
 from load.scenario import Scenario, spoken, talkers
 from load.speech.cast import Cast
 from load.speech.command import add_voice_flags, corpus_of, delivery_of, sounds_of
-from load.speech.corpus import Corpus
+from load.speech.corpus import FILLERS, Corpus
 from load.steps import Converse, FaultNow
 from load.target import Target, add_target_flags, reached
 
 SWITCH_S = 0.0005  # between threads: measuring a call that has ended must not make those late that go on
+VARIED = "varied"  # each caller otherwise
 THINKING_MS = 1000.0  # between the end of an answer and the caller's next words, in a conversation
 
 
@@ -52,7 +53,9 @@ def add_caller_flags(parser: argparse.ArgumentParser) -> None:
         help="on every call, such as '{kind: loss, share: 0.03}'; may be repeated",
     )
     parser.add_argument(
-        "--caller", default="{}", metavar="YAML", help="how callers speak, such as '{speed: 1.2, telephone: mulaw}'"
+        "--caller",
+        metavar="YAML",
+        help=f"how they speak, such as '{{speed: 1.2, telephone: mulaw}}', or '{VARIED}' (default: as the scenario says)",
     )
     add_voice_flags(parser)
 
@@ -101,17 +104,20 @@ async def callers_of(arguments: argparse.Namespace, target: Target) -> Callers:
     corpus = corpus_of(arguments)
     scenarios = scenarios_of(arguments, corpus)
     _require_playable(scenarios, target)
-    wanted = {utterance.name: utterance for scenario in scenarios for utterance in spoken(scenario, corpus)}
+    is_varied = arguments.caller == VARIED
+    needed = [utterance for scenario in scenarios for utterance in spoken(scenario, corpus)]
+    if is_varied:
+        needed += [*(corpus.utterance(name) for name in FILLERS), *talkers(corpus)]
+    wanted = {utterance.name: utterance for utterance in needed}
     speaking = argparse.Namespace(**{**vars(arguments), "voice_url": target.voice_url})
     sounds = await sounds_of(speaking, list(wanted.values()))
     cast = Cast(sounds, [utterance.name for utterance in talkers(corpus)], target.dial.rates_hz[0])
-    return Callers(scenarios, corpus, cast, target, arguments.seed)
+    return Callers(scenarios, corpus, cast, target, arguments.seed, is_varied=is_varied)
 
 
 def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario]:
     """What is asked for, or a conversation for each dialogue. Raises: LoadError."""
     faults = tuple(faults_of(arguments.fault))
-    caller = delivery_of(arguments.caller, "--caller")
     if arguments.scenario:
         found = [find(name, corpus) for name in arguments.scenario]
     else:
@@ -121,7 +127,8 @@ def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario
             Scenario(name=dialogue.name, about="a conversation", steps=(Converse(dialogue.name, THINKING_MS),))
             for dialogue in corpus.dialogues
         ]
-    if arguments.caller != "{}":
+    if arguments.caller not in (None, VARIED):
+        caller = delivery_of(arguments.caller, "--caller")
         found = [replace(scenario, caller=caller) for scenario in found]
     return [replace(scenario, faults=(*scenario.faults, *faults)) for scenario in found]
 

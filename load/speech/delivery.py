@@ -13,7 +13,7 @@ import numpy as np
 
 from load.speech import effects
 from load.speech.g711 import Law
-from load.speech.noise import NoiseKind, noise
+from load.speech.noise import KINDS, NoiseKind, noise
 from load.speech.sound import Sound
 
 MAX_SPLICES = 5
@@ -66,6 +66,22 @@ class Extras:
 
     fillers: Sequence[Sound] = field(default=())
     talkers: Sequence[Sound] = field(default=())
+
+
+def varied(rng: np.random.Generator) -> Delivery:
+    """Somebody who calls a call centre: half of them by telephone, some with noise behind them, some hesitating."""
+    background = Background(KINDS[int(rng.integers(len(KINDS)))], float(rng.uniform(15, 30)))
+    return Delivery(
+        level_dbfs=float(np.clip(rng.normal(-24, 4), -36, -14)),
+        speed=float(rng.uniform(0.85, 1.15)),
+        pitch=float(rng.uniform(0.85, 1.2)),
+        num_pauses=int(rng.random() < 0.3),
+        min_pause_ms=200.0,
+        max_pause_ms=700.0,
+        num_fillers=int(rng.random() < 0.2),
+        background=background if rng.random() < 0.4 else None,
+        telephone=("none", "none", "mulaw", "alaw")[int(rng.integers(4))],
+    )
 
 
 def deliver(sound: Sound, delivery: Delivery, rng: np.random.Generator, extras: Extras = Extras()) -> Sound:

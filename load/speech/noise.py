@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from load.speech.sound import Sound, active_rms
 from wire.pcm import Pcm32f
 
 NoiseKind: TypeAlias = Literal["white", "pink", "babble", "hum"]
+KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
 LOWEST_HZ = 50.0  # of pink noise: below, it would be most of the power and nothing of the sound
 MAINS_HZ = (50.0, 60.0)
 NUM_HARMONICS = 12

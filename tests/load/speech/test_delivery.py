@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from load.hearing import audible
-from load.speech.delivery import Background, Delivery, Extras, deliver
+from load.speech.delivery import Background, Delivery, Extras, deliver, varied
 from load.speech.sound import active_rms
 from tests.load.speech.waves import TOLERANCE_S, words
 
@@ -70,3 +70,12 @@ def test_values_out_of_range_are_refused(values) -> None:
         Delivery(**values)
     with pytest.raises(ValueError, match="snr_db"):
         Background("white", 100)
+
+
+def test_varied_callers_differ_and_come_out_the_same_again() -> None:
+    callers = [varied(np.random.default_rng(seed)) for seed in range(200)]
+    assert callers == [varied(np.random.default_rng(seed)) for seed in range(200)]
+    assert len({caller.speed for caller in callers}) == len({caller.pitch for caller in callers}) == 200
+    assert {caller.telephone for caller in callers} == {"none", "mulaw", "alaw"}
+    assert {caller.num_pauses for caller in callers} == {caller.num_fillers for caller in callers} == {0, 1}
+    assert {caller.background is None for caller in callers} == {True, False}
