@@ -31,7 +31,7 @@ from load.replay.key import read_api_key
 from load.track import Track, track_of
 from wire.pcm import Pcm16
 
-# What tiny.en is late by with words within a stretch. With it taken off, the middle 90 % of 477 words lie within -84 and
+# What tiny.en is late by with words within a stretch. Without it the middle 90 % of 477 words lie between -84 and
 # 143 ms, the median at 1 ms; of replies without a pause after a filler at 122 ms (bench/recognition.py, voice `joe`).
 LATE_S = 0.075
 MARGIN_S = 0.1  # half of `load.hearing.HOLD_S`, so that no two stretches share it: soft beginnings and ends of words
