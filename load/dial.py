@@ -32,7 +32,6 @@ RATES: Mapping[Transport, Rates] = {
 SCHEMES: Mapping[Transport, str] = {
     "websocket": "ws", "webrtc": "http", "realtime": "ws", "pipecat": "http", "twilio": "ws",
 }  # fmt: skip
-TELLS_READY: frozenset[Transport] = frozenset({"websocket", "webrtc", "realtime"})
 DEFAULT_URLS: Mapping[Transport, str] = {
     "websocket": "ws://127.0.0.1:8080/v1/calls",
     "webrtc": "http://127.0.0.1:8080/v1/calls/rtc",

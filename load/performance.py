@@ -14,7 +14,7 @@ from typing import assert_never
 import numpy as np
 
 from load.caller import Caller, Speech
-from load.dial import TELLS_READY, Dial
+from load.dial import Dial
 from load.echo import EchoRoom
 from load.expectations import Checkpoint
 from load.faults.impairment import NETWORK_FAULTS
@@ -236,9 +236,7 @@ class _Speaker:
 
     async def play(self, caller: Caller) -> None:
         """Raises: LineClosed."""
-        if self._scene.stage.dial.transport not in TELLS_READY:
-            caller.record.ready_s = self._clock()
-        elif not await caller.until_told(calls.Ready, READY_S):
+        if not await caller.until_told(calls.Ready, READY_S):
             raise LineClosed(None, f"the server took the call and was not ready within {READY_S:.0f} s")
         while (placed := self._course.current) is not None and not isinstance(placed.step, Redial):
             await self._do(placed)

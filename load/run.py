@@ -55,7 +55,7 @@ def add_caller_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--caller",
         metavar="YAML",
-        help=f"how they speak, such as '{{speed: 1.2, telephone: mulaw}}', or '{VARIED}' (default: as the scenario says)",
+        help=f"how they speak, such as '{{speed: 1.2, pitch: 0.9}}', or '{VARIED}' (default: as the scenario says)",
     )
     add_voice_flags(parser)
 
@@ -118,6 +118,7 @@ async def callers_of(arguments: argparse.Namespace, target: Target) -> Callers:
 def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario]:
     """What is asked for, or a conversation for each dialogue. Raises: LoadError."""
     faults = tuple(faults_of(arguments.fault))
+    caller = None if arguments.caller in (None, VARIED) else delivery_of(arguments.caller, "--caller")
     if arguments.scenario:
         found = [find(name, corpus) for name in arguments.scenario]
     else:
@@ -127,8 +128,7 @@ def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario
             Scenario(name=dialogue.name, about="a conversation", steps=(Converse(dialogue.name, THINKING_MS),))
             for dialogue in corpus.dialogues
         ]
-    if arguments.caller not in (None, VARIED):
-        caller = delivery_of(arguments.caller, "--caller")
+    if caller is not None:
         found = [replace(scenario, caller=caller) for scenario in found]
     return [replace(scenario, faults=(*scenario.faults, *faults)) for scenario in found]
 

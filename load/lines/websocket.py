@@ -10,7 +10,7 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from load.lines.boundary import SERVER_KINDS, Line, Received
+from load.lines.boundary import SERVER_KINDS, Line, LineClosed, NoCall, Received
 from load.lines.sockets import line_closed, open_socket
 from wire import calls
 from wire.messages import decode, encode
@@ -54,5 +54,8 @@ async def websocket_line(url: str, hello: calls.Hello, key: str | None) -> Async
     """Raises: NoCall."""
     async with open_socket(url, key, "ws://127.0.0.1:8080/v1/calls") as connection:
         line = WebSocketLine(connection)
-        await line.send(hello)
+        try:
+            await line.send(hello)
+        except LineClosed as closed:
+            raise NoCall(f"{url} took the call and hung up: {closed}") from None
         yield line
