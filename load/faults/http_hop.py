@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import aiohttp
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
 
 from load.errors import LoadError
@@ -71,6 +72,15 @@ async def hand_on(request: web.Request, http: aiohttp.ClientSession, url: str) -
         lose(request)
 
 
+@web.middleware
+async def _without_noise(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A lost connection is what was asked for, or its client's affair; aiohttp would log it as a handler's error."""
+    try:
+        return await handler(request)
+    except ConnectionResetError:
+        return web.Response()  # nobody gets it
+
+
 def client() -> aiohttp.ClientSession:
     """No proxy of the environment can reach this machine's loopback for us; no limit on the length of an answer."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
@@ -83,6 +93,7 @@ async def serving(app: web.Application, port: int, host: str = "127.0.0.1") -> A
 
     Raises: LoadError when the address cannot be bound.
     """
+    app.middlewares.append(_without_noise)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
     await runner.setup()
     try:

@@ -285,11 +285,12 @@ async def test_a_stalled_model_is_aborted_when_its_client_goes() -> None:
 
 
 @pytest.mark.parametrize("after_tokens", [0, 2, 99])
-async def test_a_model_dies_where_it_was_told(after_tokens: int) -> None:
+async def test_a_model_dies_where_it_was_told(after_tokens: int, caplog: pytest.LogCaptureFixture) -> None:
     async with proxied("llm", FakeLlm(replies=["one two three"]), LlmDeath(after_tokens)) as url, client() as http:
         with pytest.raises(aiohttp.ClientError):
             await answered(http, url)
         assert len(await answered(http, url)) == 4
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 @pytest.mark.parametrize(("status", "retry_after_s"), [(429, 2), (503, None)])
