@@ -3,8 +3,6 @@
 Everything about time comes from the received waveform and the caller's own clock; what the server tells is compared
 with it and used for two things only: which of the agent's speech is the reply (its text), and when it says that a turn
 is over or its audio cleared.
-
-A line that leaves out silent packets (WebRTC) makes the voice's own pauses look like gaps.
 """
 
 from __future__ import annotations

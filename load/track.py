@@ -93,10 +93,13 @@ class Track:
         return found
 
     def first_packet_s(self, after_s: float, before_s: float) -> float | None:
-        """Arrival of the first audio of that time."""
+        """Arrival of the first audio of that time, silent or not, but for silence that only follows what came."""
+        end_s = -np.inf
         for piece in self._pieces:
-            if after_s <= piece.arrived_s < before_s:
+            is_rest = _is_silent(piece) and piece.start_s - end_s < PAUSE_S
+            if after_s <= piece.arrived_s < before_s and not is_rest:
                 return piece.arrived_s
+            end_s = self._end_s(piece)
         return None
 
     def dry_s(self, from_s: float, to_s: float) -> list[float]:
@@ -123,6 +126,8 @@ class Track:
         runs: list[tuple[list[Pcm16], list[Pcm16]]] = [([], [])]  # played without a pause, then dropped
         end_s = np.inf
         for piece in self._between(from_s, to_s):
+            if _is_silent(piece):  # of a line that sends silence behind speech
+                continue
             played, dropped = runs[-1]
             if piece.pcm.size and played and (dropped or piece.start_s - end_s >= PAUSE_S):
                 played, dropped = [], []
@@ -161,6 +166,10 @@ class Track:
 
     def _end_s(self, piece: _Piece) -> float:
         return piece.start_s + piece.pcm.size / self.rate_hz
+
+
+def _is_silent(piece: _Piece) -> bool:
+    return not piece.pcm.any() and not piece.dropped.any()
 
 
 def track_of(call: CallRecord) -> Track:

@@ -1,8 +1,8 @@
 """What the lines over WebRTC share: our end of one connection, with nothing between the network and the caller's ears.
 
 No jitter buffer: a packet counts from its arrival, and on these lines, which are for measuring, one that is lost, or
-that comes behind its successor, is heard as a gap. Packets of the agent's silence are not handed on. What the data
-channel carries is the matter of each line.
+that comes behind its successor, is heard as a gap. Silence is handed on for a while behind speech, so that a pause of
+the voice is no gap, and not between answers. What the data channel carries is the matter of each line.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import abc
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import AsyncIterator
 
@@ -30,6 +31,7 @@ from wire.rtc import BAD_SDP, PacedTrack
 logger = logging.getLogger(__name__)
 
 SILENCE_PEAK = 8  # of full scale 32768: Opus gives silence back with a little noise
+HANG_OVER_S = 1.0  # silence that is handed on behind speech: a voice pauses for up to half a second
 MAX_RECEIVED = 4096  # audio and messages nobody has read, 80 s of packets; the line ends when there are more
 _RTP_CLOCK = 1 << 32  # RFC 3550, 5.1: timestamps are counted modulo this
 
@@ -111,6 +113,7 @@ class RtcPeer(abc.ABC):
     async def _listen(self, track: MediaStreamTrack, arrivals: Arrivals) -> None:
         """Until cancelled, or the line is dead."""
         has_begun = False
+        sounded_s = -math.inf
         while True:
             try:
                 async with asyncio.timeout(self._dead_s):
@@ -128,7 +131,10 @@ class RtcPeer(abc.ABC):
             pcm = frame.to_ndarray().reshape(-1, len(frame.layout.channels))[:, 0]
             arrived_s = arrivals.arrived_s(frame.pts)
             if np.abs(pcm.astype(np.int32)).max() > SILENCE_PEAK:
+                sounded_s = arrived_s
                 self._deliver((arrived_s, pcm))
+            elif arrived_s - sounded_s < HANG_OVER_S:
+                self._deliver((arrived_s, np.zeros_like(pcm)))
 
     def _on_first_packet(self) -> None:
         logger.debug("the agent's audio has begun")

@@ -74,6 +74,15 @@ def test_lead_is_what_lies_unplayed_when_a_packet_has_come() -> None:
     assert Track([], RATE_HZ).lead_s(0.0, 1.0) is None
 
 
+def test_silence_behind_speech_is_no_packet_and_no_end_of_a_pause() -> None:
+    """A line over WebRTC hands silence on for a while."""
+    loud, quiet = tone(0.1, RATE_HZ), silence(0.1, RATE_HZ)
+    track = Track([(1.0, loud), (1.1, quiet), (1.2, quiet), (1.3, loud)], RATE_HZ)
+    assert track.first_packet_s(1.05, 2.0) == 1.3
+    assert track.dry_s(1.0, 1.4) == []
+    assert len(track.pauses(1.0, 1.4)) == 1
+
+
 def test_a_pause_knows_what_was_played_what_was_dropped_and_what_followed() -> None:
     first, second = tone(0.5, RATE_HZ), tone(0.2, RATE_HZ, hz=440.0)
     pieces = [*packets(first, 1.0, every_s=0.0), *packets(second, 1.6)]
