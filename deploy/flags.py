@@ -56,7 +56,11 @@ def parser() -> argparse.ArgumentParser:
 
     _add_models(commands.add_parser("models", help="weights: list, pull, verify", description=f"Weights. {CACHE}"))
     _add_call(commands.add_parser("call", help="make a test call from recordings", description=CALL))
-    commands.add_parser("load", help="synthetic callers: measure what callers hear, under load and faults")
+    commands.add_parser(
+        "load",
+        help="synthetic callers: measure what callers hear, under load and faults",
+        description="Synthetic callers that measure what a caller hears. It has commands of its own.",
+    )
     return found
 
 

@@ -109,7 +109,8 @@ async def callers_of(arguments: argparse.Namespace, target: Target) -> Callers:
     if is_varied:
         needed += [*(corpus.utterance(name) for name in FILLERS), *talkers(corpus)]
     wanted = {utterance.name: utterance for utterance in needed}
-    speaking = argparse.Namespace(**{**vars(arguments), "voice_url": target.voice_url})
+    speaker = {"voice_url": target.voice_url, "voice_key_file": target.voice_key_file}
+    speaking = argparse.Namespace(**{**vars(arguments), **speaker})
     sounds = await sounds_of(speaking, list(wanted.values()))
     cast = Cast(sounds, [utterance.name for utterance in talkers(corpus)], target.dial.rates_hz[0])
     return Callers(scenarios, corpus, cast, target, arguments.seed, is_varied=is_varied)

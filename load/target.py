@@ -12,13 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from load.dial import Dial, add_dial_flags, dial_of
+from load.dial import DEFAULT_URLS, Dial, add_dial_flags, dial_of
 from load.errors import LoadError
 from load.faults.kill import Processes
 from load.faults.site import Site
 from load.lines.boundary import CONNECT_TIMEOUT_S, is_here, unreachable
 from load.recognition import Recogniser, add_recognition_flags, recogniser_of
 from load.stack import started
+
+
+KEY_FLAGS = {"key_file": "voice", "stt_key_file": "stt", "voice_key_file": "tts_engine"}  # whose key each holds
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Target:
     site: Site
     recogniser: Recogniser | None
     voice_url: str
+    voice_key_file: Path | None
 
     @property
     def shares_cores(self) -> bool:
@@ -58,23 +62,26 @@ async def reached(arguments: argparse.Namespace) -> AsyncIterator[Target]:
     recogniser = recogniser_of(arguments)
     if recogniser is not None:
         await recogniser.check()
-    yield Target(dial, Site(), recogniser, arguments.voice_url)
+    yield Target(dial, Site(), recogniser, arguments.voice_url, arguments.voice_key_file)
 
 
 @contextlib.asynccontextmanager
 async def _of_own_stack(arguments: argparse.Namespace) -> AsyncIterator[Target]:
     if arguments.url is not None:
         raise LoadError("--start and --url are two servers", "give one of them")
-    async with started(arguments.start, np.random.default_rng(arguments.seed)) as stack:
-        if arguments.transport not in stack.urls:
-            raise LoadError(
-                f"a stack of ours takes no calls over {arguments.transport}", f"it has: {', '.join(stack.urls)}"
-            )
-        ours = argparse.Namespace(
-            **{**vars(arguments), "url": stack.urls[arguments.transport], "stt_url": stack.stt_url}
+    if arguments.transport not in DEFAULT_URLS:
+        raise LoadError(
+            f"a stack of ours takes no calls over {arguments.transport}", f"it has: {', '.join(DEFAULT_URLS)}"
         )
+    async with started(arguments.start, np.random.default_rng(arguments.seed)) as stack:
+        given = {**vars(arguments), "url": stack.urls[arguments.transport], "stt_url": stack.stt_url}
+        given |= {flag: stack.key_files[name] for flag, name in KEY_FLAGS.items() if name in stack.key_files}
+        ours = argparse.Namespace(**given)
+        recogniser = recogniser_of(ours)
+        if recogniser is not None:
+            await recogniser.check()
         site = Site(stack.stages, Processes())
-        yield Target(dial_of(ours), site, recogniser_of(ours), stack.voice_url)
+        yield Target(dial_of(ours), site, recogniser, stack.voice_url, ours.voice_key_file)
 
 
 async def _require_reachable(url: str) -> None:
