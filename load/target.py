@@ -20,7 +20,6 @@ from load.lines.boundary import CONNECT_TIMEOUT_S, is_here, unreachable
 from load.recognition import Recogniser, add_recognition_flags, recogniser_of
 from load.stack import started
 
-
 KEY_FLAGS = {"key_file": "voice", "stt_key_file": "stt", "voice_key_file": "tts_engine"}  # whose key each holds
 
 
