@@ -22,6 +22,9 @@ MIN_AUDIBLE_S = 0.02  # shorter is a click
 CLICK_STEP = 0.25  # of full scale from one sample to the next ...
 CLICK_RATIO = 8.0  # ... and this many times the usual step around it
 CLICK_AROUND_S = 0.005
+PULSE_S = 0.015  # glottal pulses of a loud voice jump too, and come again within so long (67 Hz)
+PULSE_RATIO = 2.0  # a click is so many times the greatest step around it ...
+CLICK_S = 0.0005  # ... but for its own, which a resampler spreads over a few samples
 LEVEL_S = 0.02  # of which loudness is taken: two periods of a deep voice
 LOUD_PERCENTILE = 90  # of the levels of speech: its vowels
 DUCK_DB = 6.0  # half the amplitude
@@ -87,9 +90,16 @@ def clicks(pcm: Pcm16, rate_hz: int) -> list[int]:
     jumps = np.flatnonzero((steps > CLICK_STEP) & (steps > CLICK_RATIO * usual))
     found: list[int] = []
     for jump in jumps:
-        if not found or jump - found[-1] > width:
+        if (not found or jump - found[-1] > width) and steps[jump] > PULSE_RATIO * _others(steps, int(jump), rate_hz):
             found.append(int(jump) + 1)
     return found
+
+
+def _others(steps: np.ndarray, jump: int, rate_hz: int) -> float:
+    """The greatest step within a pulse's time of it that is not its own."""
+    near, far = round(CLICK_S * rate_hz), round(PULSE_S * rate_hz)
+    before, after = steps[max(0, jump - far) : max(0, jump - near)], steps[jump + near + 1 : jump + far + 1]
+    return float(max(before.max(initial=0), after.max(initial=0)))
 
 
 def _levels_dbfs(pcm: Pcm16, frame: int) -> np.ndarray:

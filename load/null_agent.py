@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from wire import calls
 from wire.errors import PeerError
 from wire.messages import PROTOCOL_VERSION, decode, encode
 from wire.pcm import Pcm16, to_float, to_int16
+
+logger = logging.getLogger(__name__)
 
 MESSAGE_S = 0.02
 LOUD = 328  # of 32768: -40 dBFS
@@ -49,11 +52,13 @@ class NullAgent:
             yield f"ws://{bound[0]}:{bound[1]}/v1/calls"
 
     async def _take(self, connection: ServerConnection) -> None:
-        with contextlib.suppress(ConnectionClosed, PeerError):
+        try:
             hello = decode(str(await connection.recv()), CLIENT_KINDS)
             if not isinstance(hello, calls.Hello):
                 raise PeerError("the first message must be a hello", code="no_hello")
             await _NullCall(self, connection, hello).run()
+        except* (ConnectionClosed, PeerError) as group:
+            logger.debug("a call was lost: %s", group.exceptions[0])
 
 
 class _NullCall:

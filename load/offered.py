@@ -65,6 +65,11 @@ def add_arrival_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--for", type=float, dest="for_s", metavar="S", help="seconds in which calls begin")
 
 
+def says_how_many(arguments: argparse.Namespace) -> bool:
+    """Whether any of the flags above was given."""
+    return any(vars(arguments)[name] is not None for name in ("calls", "at_once", "for_s", *SCHEDULES))
+
+
 def offered(arguments: argparse.Namespace) -> tuple[Offered, Plan]:
     """From the flags above and `arguments.seed`.
 

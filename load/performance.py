@@ -278,11 +278,13 @@ class _Speaker:
                 assert_never(placed.step)
 
     async def _converse(self, step: Converse, speeches: Sequence[Speech]) -> None:
+        is_over = True
         for i, speech in enumerate(speeches):
             if i:
                 await asyncio.sleep(step.pause_ms / 1000)
-            await self._say(speech)
-            await self._answer("end", step.timeout_ms / 1000)
+            speaks_over = not is_over and not await self._caller.until_quiet(STOPPED_S, 0.0)
+            await self._say(speech, is_barge_in=speaks_over)
+            is_over = await self._answer("end", step.timeout_ms / 1000)
 
     async def _say(self, speech: Speech, *, is_barge_in: bool = False, is_backchannel: bool = False) -> None:
         self._caller.say(speech, is_barge_in=is_barge_in, is_backchannel=is_backchannel)

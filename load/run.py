@@ -16,7 +16,7 @@ from load.callers import Callers
 from load.errors import LoadError
 from load.faults.command import faults_of
 from load.library import find
-from load.offered import add_arrival_flags, offered
+from load.offered import add_arrival_flags, offered, says_how_many
 from load.recording_wav import write_call
 from load.report.recording import add_result_flags, conclude, head_of, recording
 from load.report.verdicts import verdict_table
@@ -62,7 +62,7 @@ def add_caller_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Raises: LoadError."""
-    if arguments.scenario and arguments.at_once is None and arguments.calls is None:
+    if arguments.scenario and not says_how_many(arguments):
         arguments.calls, arguments.at_once = len(arguments.scenario), 1
     return asyncio.run(_run(arguments, console))
 
@@ -93,7 +93,7 @@ async def _run(arguments: argparse.Namespace, console: Console) -> int:
                 write_call(arguments.wav, act.record)
     status = conclude(found, arguments, console)
     assert found.run is not None
-    if arguments.scenario:
+    if arguments.scenario and found.run.verdicts:
         console.print(verdict_table(found.run))
         status = status or int(not all(verdict.passed for verdict in found.run.verdicts))
     return status

@@ -40,7 +40,7 @@ class Converse:
     SHORT: ClassVar[str] = "dialogue"
     dialogue: str
     pause_ms: float = 700.0
-    timeout_ms: float = 10_000.0
+    timeout_ms: float = 30_000.0  # of one answer; who is not answered to the end by then speaks over it
     delivery: Delivery | None = None
 
     def __post_init__(self) -> None:

@@ -111,7 +111,7 @@ class RequestRecord:
 
 @dataclass(frozen=True)
 class CapacityStep:
-    """One repeat at one number of concurrent calls. `num_lost`: turns missed, calls broken or failed."""
+    """One repeat at one number of concurrent calls. `num_lost`: turns missed, calls broken, failed or refused."""
 
     num_concurrent: int
     repeat: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -95,6 +96,8 @@ def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Itera
         return judge(run.late_s, meter.share(), run.now(), shares_cores=shares_cores, num_cores=head.host.num_cores)
 
     found = Recording(RunWriter(path, head), Tally(head.plan.num_planned), judged)
+    gc.collect()
+    gc.freeze()  # what is there now stays: to go through it again takes tens of ms of a run that must keep time
     is_complete = False
     try:
         with shown(found.tally, unit, Console(stderr=True)):
@@ -106,6 +109,7 @@ def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Itera
             raise
         raise _leaf(told) from None
     finally:
+        gc.unfreeze()
         found.rest()
         assert found.validity is not None
         assert found.duration_s is not None

@@ -139,3 +139,20 @@ def test_pieces_that_do_not_fit_click_and_those_that_do_are_quiet(rate_hz: int) 
     quarter = round(rate_hz / 200 / 4)
     cut = np.concatenate([piece[: round(0.25 * rate_hz) + quarter], -piece[round(0.25 * rate_hz) + quarter :]])
     assert clicks(cut, rate_hz) == [pytest.approx(round(0.25 * rate_hz) + quarter, abs=2)]
+
+
+@pytest.mark.parametrize("rate_hz", RATES_HZ)
+@pytest.mark.parametrize("pulse_hz", [75, 100, 200])
+def test_a_loud_voice_does_not_click(rate_hz: int, pulse_hz: int) -> None:
+    """Its pulses jump, and come again."""
+    t = np.arange(rate_hz) / rate_hz
+    pulses = (0.6 * (0.5 - np.mod(t * pulse_hz, 1)) * 32767).astype(np.int16)
+    assert clicks(pulses, rate_hz) == []
+
+
+@pytest.mark.parametrize("rate_hz", [16000, 24000, 48000])
+def test_a_jump_that_a_resampler_has_spread_still_clicks(rate_hz: int) -> None:
+    quiet = tone(0.1, rate_hz, -40.0).astype(float)
+    jumped = np.concatenate([quiet, quiet + 20000])
+    spread = np.convolve(jumped, [0.3, 0.5, 0.2], mode="valid").astype(np.int16)
+    assert clicks(spread, rate_hz) == [pytest.approx(round(0.1 * rate_hz), abs=2)]
