@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MIN_RUN = 2  # words in a row; a reply of one word may match with one
+ALIKE = 0.5  # share of letters that fit, from which on misheard words are taken for what they should be
+MISHEARD_MORE = 2  # words that one may be misheard as, beside itself: "Olavie" as "Oh, Levi"
 HEAD_WORDS = 12  # of the reply: what comes later does not begin it
 
 
@@ -37,8 +39,17 @@ def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:
     need = min(MIN_RUN, len(head))
     for block in matcher.get_matching_blocks():
         if block.size >= need:
-            return max(0, block.a - block.b)  # words of the head that recognition got wrong stand before the run
+            return _misheard_from(said[: block.a], head[: block.b])
     return None
+
+
+def _misheard_from(said: Sequence[str], head: Sequence[str]) -> int:
+    """Where the head's words begin that stand before the run and were misheard: as like as letters, or as many."""
+    wanted = "".join(head)
+    starts = range(max(0, len(said) - len(head) - MISHEARD_MORE), len(said) + 1)
+    likeness = {i: difflib.SequenceMatcher(a="".join(said[i:]), b=wanted, autojunk=False).ratio() for i in starts}
+    best = max(starts, key=lambda i: likeness[i])
+    return best if likeness[best] > ALIKE else max(0, len(said) - len(head))
 
 
 def word_error_rate(reference: str, hypothesis: str) -> float:

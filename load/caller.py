@@ -108,7 +108,8 @@ class Caller:
             self._end(f"the line was closed: {group.exceptions[0]}")
         except* PeerError as group:
             self._end(f"the server broke the protocol: {group.exceptions[0]}")
-        self.record.ended_s = self._clock()
+        finally:
+            self.record.ended_s = self._clock()
 
     # What a script does
 

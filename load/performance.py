@@ -122,7 +122,11 @@ async def perform(scenario: Scenario, part: Part, stage: Stage, *, seed: int, sc
             async with asyncio.timeout(scenario.limit_ms / 1000):
                 await _Performance(scenario, part, stage, course, faults, seed).play(scheduled_s)
         except TimeoutError:
-            course.tell(f"not over after {scenario.limit_ms / 1000:g} s")
+            why = f"not over after {scenario.limit_ms / 1000:g} s"
+            course.tell(why)
+            record = course.acts[-1].record
+            record.outcome, record.reason = "broken", why
+            record.ended_s = stage.clock() if record.ended_s is None else record.ended_s
         faults.end()
     return course
 

@@ -1,7 +1,11 @@
-"""A call as audio for people: left what the caller said, right what was heard of the agent, each when it sounded."""
+"""A call as it can be heard and read again: left what the caller said, right what was heard of the agent, each when it
+sounded; beside it what the caller said and what the server told, a line each, with seconds since the call was placed.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +20,7 @@ from wire.pcm import to_float, to_int16
 
 
 def write_call(folder: Path, call: CallRecord) -> Path:
-    """Into `folder`, which is made, from when the call was placed to its end; the file.
+    """Into `folder`, which is made, from when the call was placed to its end; the audio's file, with a .jsonl beside.
 
     Raises: LoadError.
     """
@@ -27,7 +31,19 @@ def write_call(folder: Path, call: CallRecord) -> Path:
         raise LoadError(f"{folder}: cannot make this folder: {error.strerror or error}") from None
     caller = Track(call.sent, call.sample_rate_hz)
     write_stereo(path, caller, track_of(call), call.placed_s, call.ended_s or call.placed_s)
+    events = path.with_suffix(".jsonl")
+    try:
+        events.write_text("".join(f"{line}\n" for line in told(call)), encoding="utf-8")
+    except OSError as error:
+        raise LoadError(f"{events}: cannot write: {error.strerror or error}") from None
     return path
+
+
+def told(call: CallRecord) -> list[str]:
+    """JSON lines in the order of time. Pure."""
+    said = [(said.end_s, {"type": "said", **dataclasses.asdict(said)}) for said in call.said]
+    events = sorted([*said, *call.messages], key=lambda event: event[0])
+    return [json.dumps({"at_s": round(at_s - call.placed_s, 3), **event}, ensure_ascii=False) for at_s, event in events]
 
 
 def write_stereo(path: Path, left: Track, right: Track, start_s: float, end_s: float) -> None:

@@ -29,6 +29,7 @@ from load.target import Target, add_target_flags, reached
 
 SWITCH_S = 0.0005  # between threads: measuring a call that has ended must not make those late that go on
 VARIED = "varied"  # each caller otherwise
+CONVERSATION_MS = 600_000.0  # longer, and something is wrong; long answers to eight turns take four minutes
 THINKING_MS = 1000.0  # between the end of an answer and the caller's next words, in a conversation
 
 
@@ -36,7 +37,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_target_flags(parser)
     add_arrival_flags(parser)
     add_caller_flags(parser)
-    parser.add_argument("--wav", type=Path, metavar="FOLDER", help="each call as a stereo file (default: none)")
+    parser.add_argument(
+        "--wav", type=Path, metavar="FOLDER", help="each call as a stereo file, and what was told in it (default: none)"
+    )
     add_result_flags(parser, "calls")
 
 
@@ -126,7 +129,12 @@ def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario
         if not corpus.dialogues:
             raise LoadError("there are no dialogues among the recordings", "name a scenario that says them")
         found = [
-            Scenario(name=dialogue.name, about="a conversation", steps=(Converse(dialogue.name, THINKING_MS),))
+            Scenario(
+                name=dialogue.name,
+                about="a conversation",
+                steps=(Converse(dialogue.name, THINKING_MS),),
+                limit_ms=CONVERSATION_MS,
+            )
             for dialogue in corpus.dialogues
         ]
     if caller is not None:

@@ -17,6 +17,8 @@ def heard(text: str) -> list[HeardWord]:
         ("We open at nine tomorrow", "We open at nine tomorrow.", 0),
         ("One moment please. We open at nine", "We open at nine tomorrow.", 3),
         ("One moment please. The open at nine", "We open at nine tomorrow.", 3),  # its first word was misheard
+        ("One moment. Oh, Levi Bennett, that's a", "Olavie Bennett. That's a wonderful name", 2),  # a word heard as two
+        ("One moment. Thats ahyd good idea", "That's a hid good idea.", 2),  # two heard as one, and one otherwise
         ("Hm. Yes.", "Yes.", 1),
         ("One moment please.", "We open at nine tomorrow.", None),
         ("", "We open at nine.", None),

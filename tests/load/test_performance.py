@@ -176,6 +176,9 @@ async def test_a_scenario_that_does_not_end_is_ended() -> None:
     async with NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3).running() as url:
         course = await play(url, Silence(60_000), limit_ms=300.0)
     assert told(course) == ["steps[0].silence: not over after 0.3 s"]
+    record = course.acts[0].record
+    assert (record.outcome, record.reason) == ("broken", "not over after 0.3 s")
+    assert record.ended_s is not None
 
 
 async def test_a_fault_that_cannot_be_had_is_an_error_and_no_result() -> None:

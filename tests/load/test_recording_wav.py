@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from load.errors import LoadError
-from load.record import CallRecord
+from load.record import CallRecord, Said
 from load.recording_wav import stereo, write_call, write_stereo
 from load.track import Track
 from tests.load.test_hearing import silence, tone
@@ -44,6 +45,18 @@ def test_what_the_server_took_back_is_not_heard(tmp_path: Path) -> None:
     call.messages.append((12.2, {"type": "clear", "sample": 0}))
     both, _ = soundfile.read(write_call(tmp_path, call), dtype="int16")
     assert audible_s(both[:, 1]) == pytest.approx((2.0, 2.2), abs=0.005)
+
+
+def test_what_was_said_and_told_stands_beside_in_the_order_of_time(tmp_path: Path) -> None:
+    call = call_of()
+    call.said.append(Said("hello", "Hello.", 11.0, 11.4))
+    call.messages += [(10.1, {"type": "ready"}), (11.9, {"type": "final", "turn": 1, "text": "Hallo, 안녕."})]
+    lines = write_call(tmp_path, call).with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
+    assert [(each["at_s"], each["type"]) for each in map(json.loads, lines)] == [
+        (0.1, "ready"),
+        (1.4, "said"),
+        (1.9, "final"),
+    ]
 
 
 def test_a_call_of_which_nothing_came_is_an_empty_file(tmp_path: Path) -> None:
