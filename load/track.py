@@ -156,8 +156,11 @@ class Track:
             )
 
     def _between(self, from_s: float, to_s: float) -> list[_Piece]:
+        """What is played then, if only in part."""
         first = max(0, bisect.bisect_right(self._starts, from_s) - 1)
         last = bisect.bisect_left(self._starts, to_s)
+        if first < last and self._end_s(self._pieces[first]) <= from_s:
+            first += 1
         return self._pieces[first:last]
 
     def _arrival_s(self, at_s: float) -> float:

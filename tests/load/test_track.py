@@ -74,6 +74,13 @@ def test_lead_is_what_lies_unplayed_when_a_packet_has_come() -> None:
     assert Track([], RATE_HZ).lead_s(0.0, 1.0) is None
 
 
+@pytest.mark.parametrize("early_s", [0.0, 1e-9, 0.05])
+def test_what_was_played_before_that_time_makes_no_gap_and_no_pause_in_it(early_s: float) -> None:
+    track = Track([*packets(tone(0.2, RATE_HZ), 1.0), *packets(tone(0.2, RATE_HZ), 3.0)], RATE_HZ)
+    assert track.dry_s(3.0 - early_s, 3.2) == []
+    assert track.pauses(3.0 - early_s, 3.2) == []
+
+
 def test_silence_behind_speech_is_no_packet_and_no_end_of_a_pause() -> None:
     """A line over WebRTC hands silence on for a while."""
     loud, quiet = tone(0.1, RATE_HZ), silence(0.1, RATE_HZ)
