@@ -72,7 +72,8 @@ async def place(
     await asyncio.sleep(at_s - clock())
     record = CallRecord(number, "bursts", "websocket", number, RATE_HZ, OUTPUT_HZ, at_s, clock())
     async with websocket_line(url, calls.Hello(1, RATE_HZ, OUTPUT_HZ, greeting=False), None) as line:
-        await Caller(line, record, clock).run(lambda caller: converse(caller, speeches))
+        caller = Caller(line, record, clock)
+        await caller.run(converse(caller, speeches))
     return record
 
 

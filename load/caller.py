@@ -14,10 +14,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from load.echo import EchoRoom
 from load.hearing import audible
 from load.lines.boundary import Line, LineClosed
 from load.record import CallRecord, Said
@@ -29,6 +29,7 @@ MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
 ACKNOWLEDGE_S = 0.1
 LISTEN_S = 0.25  # of the newest audio, to tell whether the agent is audible
 SAME_ANSWER_S = 1.0  # silence between two audible stretches that still belong to one answer
+GOODBYE_S = 5.0  # a server that has been told that the call is over says goodbye by then
 
 
 @dataclass(frozen=True)
@@ -52,24 +53,11 @@ class _Saying:
     start_s: float | None = None
 
 
-Script = Callable[["Caller"], Awaitable[None]]
-
-
-class Room(Protocol):
-    """What the caller's microphone hears beside the caller."""
-
-    def play(self, pcm: Pcm16, at_s: float) -> None:
-        """The agent's audio, as it will sound."""
-
-    def clear(self, at_s: float) -> None:
-        """What was to sound later will not."""
-
-    def heard(self, piece: Pcm16, at_s: float) -> Pcm16:
-        """`piece` of the caller, which begins then, with the room in it."""
-
-
 class Caller:
-    """`clock` gives seconds since the start of the run; the record is filled as the call goes on."""
+    """`clock` gives seconds since the start of the run; the record is filled as the call goes on.
+
+    While `is_sending` is false nothing is sent, silence neither: the line is dead.
+    """
 
     def __init__(
         self,
@@ -78,16 +66,16 @@ class Caller:
         clock: Callable[[], float],
         *,
         acknowledges: bool = True,
-        room: Room | None = None,
+        room: EchoRoom | None = None,
     ) -> None:
         self.record = record
+        self.is_sending = True
         self._line = line
         self._clock = clock
         self._acknowledges = acknowledges and line.counts_samples
         self._message_samples = round(MESSAGE_S * record.sample_rate_hz)
         self._silence: Pcm16 = np.zeros(self._message_samples, np.int16)
         self._room = room
-        self._is_sending = True
         self._has_vanished = False
         self._saying: deque[_Saying] = deque()
         self._played_until_s = 0.0  # when all that was received will have sounded
@@ -96,12 +84,12 @@ class Caller:
         self._audible: list[tuple[float, float]] = []  # stretches of the agent's answers, as they sound
         self._changed = asyncio.Event()
 
-    async def run(self, script: Script) -> None:
+    async def run(self, script: Awaitable[None]) -> None:
         """Until the script has ended, or the other side has ended the call."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(task()) for task in (self._talk, self._listen, self._acknowledge)]
-                await script(self)
+                await script
                 for task in beside:
                     task.cancel()
         except* LineClosed as group:
@@ -121,10 +109,6 @@ class Caller:
         """The same for what is no utterance: noise, tones."""
         self._saying.append(_Saying(Speech("", "", pcm, 0, pcm.size), is_utterance=False))
 
-    def send_nothing(self, is_dead: bool) -> None:
-        """While the line is dead nothing is sent, silence neither."""
-        self._is_sending = not is_dead
-
     async def until_said(self) -> None:
         while self._saying:
             await self._next_change()
@@ -142,7 +126,6 @@ class Caller:
 
     async def until_quiet(self, for_s: float, timeout_s: float) -> bool:
         """Nothing of the agent has been audible for so long. False when that was not within `timeout_s`."""
-
         return await self._until(lambda: self._quiet_s() >= for_s, timeout_s)
 
     async def until_over(self, quiet_s: float, timeout_s: float) -> bool:
@@ -158,7 +141,7 @@ class Caller:
     async def hang_up(self) -> None:
         """Say so, and wait for the goodbye. Raises: LineClosed."""
         await self._line.send(calls.Hangup())
-        await self.until_told(calls.Bye, 5.0)
+        await self.until_told(calls.Bye, GOODBYE_S)
 
     async def vanish(self) -> None:
         """The line is gone, and nobody is told. Raises: LineClosed."""
@@ -178,7 +161,7 @@ class Caller:
             piece = self._next_message(now)
             if self._room is not None:
                 piece = self._room.heard(piece, now - MESSAGE_S)
-            if self._is_sending:
+            if self.is_sending:
                 await self._line.send_audio(piece)
             due_s += MESSAGE_S
             await asyncio.sleep(max(0.0, due_s - self._clock()))

@@ -20,9 +20,11 @@ class EchoRoom:
         self._played: deque[tuple[float, Pcm16]] = deque()
 
     def play(self, pcm: Pcm16, at_s: float) -> None:
+        """The agent's audio, as it will sound."""
         self._played.append((at_s, pcm))
 
     def clear(self, at_s: float) -> None:
+        """What was to sound later will not."""
         while self._played and self._played[-1][0] >= at_s:
             self._played.pop()
         if self._played:
@@ -30,7 +32,10 @@ class EchoRoom:
             self._played.append((start_s, pcm[: max(0, round((at_s - start_s) * self._output_rate_hz))]))
 
     def heard(self, piece: Pcm16, at_s: float) -> Pcm16:
-        """The echo is read off between its samples in a straight line: exact where speech has its energy."""
+        """`piece` of the caller, which begins then, with the echo in it.
+
+        That is read off between its samples in a straight line: exact where speech has its energy.
+        """
         from_s = at_s - self._delay_s
         while self._played and self._end_s(*self._played[0]) < from_s:
             self._played.popleft()

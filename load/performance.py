@@ -194,7 +194,7 @@ class _Performance:
         try:
             async with dial.line(greeting=self.scenario.greeting) as line:
                 caller = Caller(line, record, clock, acknowledges=self.scenario.sends_played, room=room)
-                await caller.run(_Speaker(self, caller).play)
+                await caller.run(_Speaker(self, caller).play())
         except Refused as refused:
             record.outcome, record.reason, record.retry_after_s = "refused", str(refused), refused.retry_after_s
         except NoCall as no_call:
@@ -231,26 +231,26 @@ class _Speaker:
     """The part of a performance that has a line: the script of one caller."""
 
     def __init__(self, performance: _Performance, caller: Caller) -> None:
-        self._scene = performance
+        self._performance = performance
         self._course = performance.course
         self._clock = performance.stage.clock
         self._caller = caller
         self._since_s = 0.0  # what the agent says after it has not been waited for yet
         self._said_s = 0.0  # when the caller's last utterance that wants an answer ended
 
-    async def play(self, caller: Caller) -> None:
+    async def play(self) -> None:
         """Raises: LineClosed."""
-        if not await caller.until_told(calls.Ready, READY_S):
+        if not await self._caller.until_told(calls.Ready, READY_S):
             raise LineClosed(None, f"the server took the call and was not ready within {READY_S:.0f} s")
         while (placed := self._course.current) is not None and not isinstance(placed.step, Redial):
             await self._do(placed)
             self._course.at += 1
             if isinstance(placed.step, HangUp):
                 return
-        await caller.hang_up()
+        await self._caller.hang_up()
 
     async def _do(self, placed: Placed) -> None:
-        caller, part = self._caller, self._scene.part
+        caller, part = self._caller, self._performance.part
         match placed.step:
             case Say():
                 await self._say(part.speeches[placed.number][0])
@@ -262,14 +262,14 @@ class _Speaker:
             case BargeIn() | Backchannel() as step:
                 await self._speak_over(step, part.speeches[placed.number][0])
             case Silence() as step:
-                caller.send_nothing(is_dead=not step.sends)
+                caller.is_sending = step.sends
                 await asyncio.sleep(step.for_ms / 1000)
-                caller.send_nothing(is_dead=False)
+                caller.is_sending = True
             case Noise() | Dtmf():
                 caller.play(part.sounds[placed.number])
                 await caller.until_said()
             case FaultNow() as step:
-                self._scene.faults.set(step.fault)
+                self._performance.faults.set(step.fault)
             case Expect() as step:
                 from_s = self._clock()
                 await self._expect(step, from_s)
@@ -302,7 +302,7 @@ class _Speaker:
         if not await self._caller.until_audible(self._since_s, timeout_s):
             return False
         if (heard := self._caller.audible_since(self._since_s)) is not None and self._since_s == self._said_s > 0:
-            self._scene.stage.on_answer(heard[0] - self._said_s)
+            self._performance.stage.on_answer(heard[0] - self._said_s)
         if until == "start":
             return True
         is_over = await self._caller.until_over(ANSWER_OVER_S, max(0.0, deadline_s - self._clock()))

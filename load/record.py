@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 from load.alignment import word_error_rate
 from wire.pcm import Pcm16
 
+MISREPORTED_S = 0.03  # what media and codec explain is less
+
 Placed: TypeAlias = tuple[float, Pcm16]  # when the first sample left or arrived, and what
 CallOutcome: TypeAlias = Literal["completed", "refused", "failed", "broken"]  # broken: it had begun
 TurnOutcome: TypeAlias = Literal["answered", "missed", "cut_in", "interrupted", "unasked"]
@@ -32,7 +34,7 @@ class Said:
 
 @dataclass
 class CallRecord:
-    """`heard` is the agent's audio by arrival, silence left out; `messages` what the server told, as JSON objects."""
+    """`heard` is the agent's audio by arrival; `messages` what the server told, as JSON objects."""
 
     number: int
     scenario: str
@@ -90,7 +92,7 @@ class TurnRecord:
 
     @property
     def is_misreported(self) -> bool:
-        """The server's figure and the caller's differ by more than the 30 ms that media and codec explain."""
+        """The server's figure and the caller's differ by more than `MISREPORTED_S`."""
         if self.latency_s is None or self.server_latency_s is None:
             return False
         return abs(self.latency_s - self.server_latency_s) > MISREPORTED_S
@@ -99,6 +101,3 @@ class TurnRecord:
     def understood_word_errors(self) -> float | None:
         """Of the server's transcript, by words of what was said."""
         return None if self.understood is None else word_error_rate(self.said, self.understood)
-
-
-MISREPORTED_S = 0.03

@@ -27,7 +27,8 @@ async def call(url: str, script, number: int = 0) -> CallRecord:
     start_s = time.monotonic()
     record = CallRecord(number, "test", "websocket", 0, RATE_HZ, OUTPUT_HZ, scheduled_s=0.0, placed_s=0.0)
     async with websocket_line(url, calls.Hello(1, RATE_HZ, OUTPUT_HZ, greeting=False), None) as line:
-        await Caller(line, record, lambda: time.monotonic() - start_s).run(script)
+        caller = Caller(line, record, lambda: time.monotonic() - start_s)
+        await caller.run(script(caller))
     return record
 
 
