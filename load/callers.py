@@ -13,8 +13,8 @@ from load.expectations import Verdict, judge
 from load.measure import turns
 from load.offered import Offered
 from load.offering import offer
-from load.performance import Act, Course, Stage, perform
-from load.recognition import Recogniser, recognise
+from load.performance import Act, Course, Venue, perform
+from load.recognition import recognise
 from load.record import TurnRecord
 from load.rehearsal import NUM_TAKES, Part, is_drawn, rehearse
 from load.report.document import ScenarioVerdict, facts
@@ -33,6 +33,10 @@ class Played:
     number: int
     scenario: Scenario
     courses: tuple[Course, ...]
+
+    @property
+    def acts(self) -> list[Act]:
+        return [act for course in self.courses for act in course.acts]
 
 
 class Callers:
@@ -53,7 +57,7 @@ class Callers:
 
     @property
     def acts(self) -> list[Act]:
-        return [act for played in self.played for course in played.courses for act in course.acts]
+        return [act for played in self.played for act in played.acts]
 
     def rehearse(self, num_calls: int | None) -> None:
         """All audio, before the run. Without a number: for as many as there may be."""
@@ -76,13 +80,10 @@ class Callers:
         await offer(offered, begin, lambda: found.now() - begun_s, self._seed + first)
 
     async def listen_again(
-        self,
-        recogniser: Recogniser | None,
-        found: Recording,
-        played: Sequence[Played],
-        on_done: Callable[[], None] = lambda: None,
+        self, found: Recording, played: Sequence[Played], on_done: Callable[[], None] = lambda: None
     ) -> list[TurnRecord]:
         """Recognise what was heard, measure with it, and judge what was expected. Raises: LoadError."""
+        recogniser = self._target.recogniser
         measured: list[TurnRecord] = []
         for each in played:
             for course in each.courses:
@@ -93,8 +94,8 @@ class Callers:
                     verdicts += judge(act.record, act.checkpoints, words)
                     on_done()
                 if not _is_refused(course):
-                    found.writer.add_verdicts(_of(each, course, verdicts))
-            found.writer.add_verdicts(_of_refusals(each))
+                    found.writer.add_verdicts(_scenario_verdicts(each, course, verdicts))
+            found.writer.add_verdicts(_refusal_verdicts(each))
         found.writer.replace_turns(measured)
         return measured
 
@@ -108,7 +109,7 @@ class Callers:
     async def _perform(self, number: int, scheduled_s: float, found: Recording) -> None:
         key = self._key(number)
         scenario, part = self._scenarios[key[0]], self._parts[key]
-        stage = Stage(
+        venue = Venue(
             dial=self._target.dial,
             site=self._target.site,
             clock=found.now,
@@ -119,17 +120,17 @@ class Callers:
         async with asyncio.TaskGroup() as tasks:
             seed = self._seed + number
             begun = [
-                tasks.create_task(perform(scenario, part, stage, seed=seed, scheduled_s=scheduled_s))
+                tasks.create_task(perform(scenario, part, venue, seed=seed, scheduled_s=scheduled_s))
                 for _ in range(scenario.num_callers)
             ]
-        courses = tuple(task.result() for task in begun)
+        played = Played(number, scenario, tuple(task.result() for task in begun))
         self._target.site.clear()
-        self.played.append(Played(number, scenario, courses))
-        for act in (act for course in courses for act in course.acts):
+        self.played.append(played)
+        for act in played.acts:
             found.late_s.extend(act.record.late_s)
             measured = await asyncio.to_thread(turns, act.record)
             found.writer.add_call(facts(act.record), measured, found.now())
-        outcomes = [act.record.outcome for course in courses for act in course.acts]
+        outcomes = [act.record.outcome for act in played.acts]
         found.tally.end(next((outcome for outcome in outcomes if outcome != "completed"), "completed"))
 
 
@@ -137,7 +138,7 @@ def _is_refused(course: Course) -> bool:
     return course.acts[0].record.outcome == "refused"
 
 
-def _of(played: Played, course: Course, verdicts: Sequence[Verdict]) -> list[ScenarioVerdict]:
+def _scenario_verdicts(played: Played, course: Course, verdicts: Sequence[Verdict]) -> list[ScenarioVerdict]:
     return [
         ScenarioVerdict(
             scenario=played.scenario.name, call=course.acts[0].record.number, step=v.step, check=v.check,
@@ -147,7 +148,7 @@ def _of(played: Played, course: Course, verdicts: Sequence[Verdict]) -> list[Sce
     ]  # fmt: skip
 
 
-def _of_refusals(played: Played) -> list[ScenarioVerdict]:
+def _refusal_verdicts(played: Played) -> list[ScenarioVerdict]:
     wanted, num_callers = played.scenario.num_refused, len(played.courses)
     refused = sum(map(_is_refused, played.courses))
     if not wanted and not refused:
@@ -155,4 +156,4 @@ def _of_refusals(played: Played) -> list[ScenarioVerdict]:
     verdict = Verdict(
         "num_refused", f"{wanted} of {num_callers} callers are refused", refused == wanted, f"{refused} were"
     )
-    return _of(played, played.courses[0], [verdict])
+    return _scenario_verdicts(played, played.courses[0], [verdict])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 
 from rich.console import Console
 
@@ -14,9 +13,9 @@ from load.errors import LoadError
 from load.offered import MAX_AT_ONCE, Fixed
 from load.report.document import Plan, facts
 from load.report.measures import BUDGET_S
-from load.report.recording import Recording, add_result_flags, conclude, head_of, recording
-from load.run import SWITCH_S, add_caller_flags, callers_of, notes_of
-from load.target import Target, add_target_flags, reached
+from load.report.recording import Recording, add_result_flags, conclude
+from load.run import add_caller_flags, callers_of, recording_of_calls
+from load.target import add_target_flags, reached
 
 FOR_S = 60.0  # of one repeat: some six turns of each line
 MAX_CONCURRENT = 64
@@ -66,31 +65,18 @@ async def _run(arguments: argparse.Namespace, console: Console) -> int:
     async with reached(arguments) as target:
         callers = await callers_of(arguments, target)
         callers.rehearse(None)
-        head = head_of(
-            arguments,
-            "calls",
-            target=target.dial.url,
-            scenario=", ".join(arguments.scenario) or "conversations",
-            transport=target.dial.transport,
-            plan=Plan("capacity", parameters),
-            notes=notes_of(target),
-        )
-        sys.setswitchinterval(SWITCH_S)
-        with recording(arguments.json, head, "calls", shares_cores=target.shares_cores) as found:
+        with recording_of_calls(arguments, target, Plan("capacity", parameters)) as found:
             while (num_concurrent := search.next()) is not None:
-                await _repeat(search, num_concurrent, arguments.for_s, callers, target, found)
+                await _repeat(search, num_concurrent, arguments.for_s, callers, found)
     status = conclude(found, arguments, console)
     console.print(in_words(search.result()), highlight=False)
     return status
 
 
-async def _repeat(
-    search: Search, num_concurrent: int, for_s: float, callers: Callers, target: Target, found: Recording
-) -> None:
+async def _repeat(search: Search, num_concurrent: int, for_s: float, callers: Callers, found: Recording) -> None:
     num_before = len(callers.played)
     await callers.call(Fixed(num_concurrent, None, for_s), found)
     played = callers.played[num_before:]
-    turns = await callers.listen_again(target.recogniser, found, played)
-    acts = [act for each in played for course in each.courses for act in course.acts]
-    step = search.add(num_concurrent, observed([facts(act.record) for act in acts], turns))
+    turns = await callers.listen_again(found, played)
+    step = search.add(num_concurrent, observed([facts(act.record) for each in played for act in each.acts], turns))
     found.writer.add_capacity(step, found.now())

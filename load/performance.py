@@ -23,7 +23,7 @@ from load.faults.path import CallPath, call_path
 from load.faults.site import Site, of_path
 from load.lines.boundary import LineClosed, NoCall, Refused
 from load.record import CallRecord
-from load.rehearsal import Part, Placed, in_order
+from load.rehearsal import Part, PlacedStep, in_order
 from load.scenario import Scenario
 from load.steps import (
     Backchannel,
@@ -68,13 +68,13 @@ class Problem:
 class Course:
     """Where a performance stands, and what came of it so far."""
 
-    steps: list[Placed]
+    steps: list[PlacedStep]
     at: int = 0
     acts: list[Act] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     @property
-    def current(self) -> Placed | None:
+    def current(self) -> PlacedStep | None:
         return self.steps[self.at] if self.at < len(self.steps) else None
 
     def skip(self) -> None:
@@ -84,14 +84,14 @@ class Course:
     def tell(self, what: str) -> None:
         self.problems.append(Problem(self.current.where if self.current is not None else "the end", what))
 
-    def check(self, placed: Placed, from_s: float, at_s: float) -> None:
+    def check(self, placed: PlacedStep, from_s: float, at_s: float) -> None:
         assert isinstance(placed.step, Expect)
         act = self.acts[-1]
         act.checkpoints.append(Checkpoint(placed.where, placed.step, len(act.record.said), from_s, at_s))
 
 
 @dataclass(frozen=True)
-class Stage:
+class Venue:
     """Where a performance takes place. `clock`: seconds since the start of the run; `next_number` numbers its calls."""
 
     dial: Dial
@@ -101,7 +101,7 @@ class Stage:
     on_answer: Callable[[float], None] = lambda latency_s: None  # about when it is heard, for a person who waits
 
 
-async def perform(scenario: Scenario, part: Part, stage: Stage, *, seed: int, scheduled_s: float) -> Course:
+async def perform(scenario: Scenario, part: Part, venue: Venue, *, seed: int, scheduled_s: float) -> Course:
     """Never fails for what the server does; see the acts and problems of the result.
 
     Raises: LoadError, in a group, for faults that are impossible here.
@@ -111,22 +111,22 @@ async def perform(scenario: Scenario, part: Part, stage: Stage, *, seed: int, sc
     on_path = of_path(scenario.faults)
     changes = any(isinstance(placed.step, FaultNow) and of_path([placed.step.fault]) for placed in course.steps)
     async with (
-        call_path(stage.dial.url, on_path, rng, is_open=changes) as path,
+        call_path(venue.dial.url, on_path, rng, is_open=changes) as path,
         asyncio.TaskGroup() as tasks,
     ):
-        faults = _Faults(stage.site, path, tasks, on_path)
+        faults = _Faults(venue.site, path, tasks, on_path)
         for fault in scenario.faults:
             if fault not in on_path:
                 faults.set(fault)
         try:
             async with asyncio.timeout(scenario.limit_ms / 1000):
-                await _Performance(scenario, part, stage, course, faults, seed).play(scheduled_s)
+                await _Performance(scenario, part, venue, course, faults, seed).play(scheduled_s)
         except TimeoutError:
             why = f"not over after {scenario.limit_ms / 1000:g} s"
             course.tell(why)
             record = course.acts[-1].record
             record.outcome, record.reason = "broken", why
-            record.ended_s = stage.clock() if record.ended_s is None else record.ended_s
+            record.ended_s = venue.clock() if record.ended_s is None else record.ended_s
         faults.end()
     return course
 
@@ -156,14 +156,14 @@ class _Faults:
 class _Performance:
     scenario: Scenario
     part: Part
-    stage: Stage
+    venue: Venue
     course: Course
     faults: _Faults
     seed: int
 
     async def play(self, scheduled_s: float) -> None:
         """Call by call."""
-        dial = self.stage.dial.at(self.faults.path.url)
+        dial = self.venue.dial.at(self.faults.path.url)
         while True:
             await self._call(dial, scheduled_s)
             await self._play_without_a_line()
@@ -172,14 +172,14 @@ class _Performance:
                 return
             assert isinstance(placed.step, Redial)
             await asyncio.sleep(placed.step.after_ms / 1000)
-            scheduled_s = self.stage.clock()
+            scheduled_s = self.venue.clock()
             self.course.at += 1
 
     async def _call(self, dial: Dial, scheduled_s: float) -> None:
-        clock = self.stage.clock
+        clock = self.venue.clock
         rate_hz, output_rate_hz = dial.rates_hz
         record = CallRecord(
-            number=self.stage.next_number(),
+            number=self.venue.next_number(),
             scenario=self.scenario.name,
             transport=dial.transport,
             seed=self.seed,
@@ -217,7 +217,7 @@ class _Performance:
                 case FaultNow() as step:
                     self.faults.set(step.fault)
                 case Expect():
-                    now = self.stage.clock()
+                    now = self.venue.clock()
                     self.course.check(placed, now, now)
                 case HangUp():
                     pass
@@ -233,7 +233,7 @@ class _Speaker:
     def __init__(self, performance: _Performance, caller: Caller) -> None:
         self._performance = performance
         self._course = performance.course
-        self._clock = performance.stage.clock
+        self._clock = performance.venue.clock
         self._caller = caller
         self._since_s = 0.0  # what the agent says after it has not been waited for yet
         self._said_s = 0.0  # when the caller's last utterance that wants an answer ended
@@ -249,7 +249,7 @@ class _Speaker:
                 return
         await self._caller.hang_up()
 
-    async def _do(self, placed: Placed) -> None:
+    async def _do(self, placed: PlacedStep) -> None:
         caller, part = self._caller, self._performance.part
         match placed.step:
             case Say():
@@ -302,7 +302,7 @@ class _Speaker:
         if not await self._caller.until_audible(self._since_s, timeout_s):
             return False
         if (heard := self._caller.audible_since(self._since_s)) is not None and self._since_s == self._said_s > 0:
-            self._performance.stage.on_answer(heard[0] - self._said_s)
+            self._performance.venue.on_answer(heard[0] - self._said_s)
         if until == "start":
             return True
         is_over = await self._caller.until_over(ANSWER_OVER_S, max(0.0, deadline_s - self._clock()))

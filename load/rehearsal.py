@@ -22,7 +22,7 @@ NUM_TAKES = 8  # what is drawn of a delivery differs between so many calls, then
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedStep:
     """A step with its place: `where` for people, `number` for what is drawn."""
 
     where: str
@@ -30,19 +30,19 @@ class Placed:
     step: Step
 
 
-def in_order(steps: Sequence[Step]) -> list[Placed]:
+def in_order(steps: Sequence[Step]) -> list[PlacedStep]:
     """Steps as they are played, repetitions as often as they are."""
     found = list(_in_order(steps, "steps", ""))
     return [replace(placed, number=number) for number, placed in enumerate(found)]
 
 
-def _in_order(steps: Sequence[Step], where: str, time: str) -> Iterator[Placed]:
+def _in_order(steps: Sequence[Step], where: str, time: str) -> Iterator[PlacedStep]:
     for i, step in enumerate(steps):
         if isinstance(step, Repeat):
             for n in range(step.times):
                 yield from _in_order(step.steps, f"{where}[{i}].repeat.steps", f"{time}, time {n + 1}")
         else:
-            yield Placed(f"{where}[{i}].{step.NAME}{time}", 0, step)
+            yield PlacedStep(f"{where}[{i}].{step.NAME}{time}", 0, step)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from load.faults.command import faults_of
 from load.library import find
 from load.offered import add_arrival_flags, offered, says_how_many
 from load.recording_wav import write_call
-from load.report.recording import add_result_flags, conclude, head_of, recording
+from load.report.document import Plan
+from load.report.recording import Recording, add_result_flags, conclude, head_of, recording
 from load.report.verdicts import verdict_table
 from load.scenario import Scenario, spoken, talkers
 from load.speech.cast import Cast
@@ -75,22 +77,12 @@ async def _run(arguments: argparse.Namespace, console: Console) -> int:
     async with reached(arguments) as target:
         callers = await callers_of(arguments, target)
         callers.rehearse(plan.num_planned or None)
-        head = head_of(
-            arguments,
-            "calls",
-            target=target.dial.url,
-            scenario=", ".join(arguments.scenario) or "conversations",
-            transport=target.dial.transport,
-            plan=plan,
-            notes=notes_of(target),
-        )
-        sys.setswitchinterval(SWITCH_S)
-        with recording(arguments.json, head, "calls", shares_cores=target.shares_cores) as found:
+        with recording_of_calls(arguments, target, plan) as found:
             await callers.call(load, found)
             found.rest()
             with Progress(console=Console(stderr=True), transient=True) as progress:
                 task = progress.add_task("listening again", total=len(callers.acts))
-                await callers.listen_again(target.recogniser, found, callers.played, lambda: progress.advance(task))
+                await callers.listen_again(found, callers.played, lambda: progress.advance(task))
         if arguments.wav is not None:
             for act in callers.acts:
                 write_call(arguments.wav, act.record)
@@ -154,7 +146,17 @@ def _require_playable(scenarios: Sequence[Scenario], target: Target) -> None:
         target.site.require([*scenario.faults, *now])
 
 
-def notes_of(target: Target) -> tuple[str, ...]:
-    if target.recogniser is None:
-        return ("answers were not recognised: the first audible speech counts as the answer",)
-    return ()
+def recording_of_calls(arguments: argparse.Namespace, target: Target, plan: Plan) -> AbstractContextManager[Recording]:
+    """For every command that calls; from now on threads switch fast."""
+    not_recognised = "answers were not recognised: the first audible speech counts as the answer"
+    head = head_of(
+        arguments,
+        "calls",
+        target=target.dial.url,
+        scenario=", ".join(arguments.scenario) or "conversations",
+        transport=target.dial.transport,
+        plan=plan,
+        notes=(not_recognised,) if target.recogniser is None else (),
+    )
+    sys.setswitchinterval(SWITCH_S)
+    return recording(arguments.json, head, "calls", shares_cores=target.shares_cores)

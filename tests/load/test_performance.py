@@ -16,7 +16,7 @@ from load.errors import LoadError
 from load.faults.site import Site
 from load.faults.stages import LlmStall
 from load.null_agent import NullAgent
-from load.performance import Course, Stage, perform
+from load.performance import Course, Venue, perform
 from load.rehearsal import Part, in_order
 from load.scenario import Echo, Scenario
 from load.steps import (
@@ -64,8 +64,8 @@ def part_of(scenario: Scenario) -> Part:
 async def play(url: str, *steps: Step, seed: int = 0, **setting) -> Course:
     scenario = Scenario(name="test", about="a test", steps=steps, **setting)
     start_s, numbers = time.monotonic(), itertools.count(1)
-    stage = Stage(Dial(url, "websocket"), Site(), lambda: time.monotonic() - start_s, lambda: next(numbers))
-    return await perform(scenario, part_of(scenario), stage, seed=seed, scheduled_s=0.0)
+    venue = Venue(Dial(url, "websocket"), Site(), lambda: time.monotonic() - start_s, lambda: next(numbers))
+    return await perform(scenario, part_of(scenario), venue, seed=seed, scheduled_s=0.0)
 
 
 def told(course: Course) -> list[str]:
