@@ -28,6 +28,8 @@ from wire.pcm import Pcm16
 MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
 ACKNOWLEDGE_S = 0.1
 LISTEN_S = 0.25  # of the newest audio, to tell whether the agent is audible
+MAX_AHEAD_S = 600.0  # of audio that waits to be played: what ignores the pace of speech would fill the memory
+MAX_MESSAGES = 100_000  # of one call: ten a second, over hours
 SAME_ANSWER_S = 1.0  # silence between two audible stretches that still belong to one answer
 GOODBYE_S = 5.0  # a server that has been told that the call is over says goodbye by then
 
@@ -196,11 +198,14 @@ class Caller:
             self._changed.set()
 
     def _hear(self, pcm: Pcm16, now: float) -> None:
+        """Raises: PeerError."""
         rate_hz = self.record.output_sample_rate_hz
         start_s = max(now, self._played_until_s)
         self.record.heard.append((now, pcm))
         self._received_samples += pcm.size
         self._played_until_s = start_s + pcm.size / rate_hz
+        if self._played_until_s - now > MAX_AHEAD_S:
+            raise PeerError(f"it sent more than {MAX_AHEAD_S:.0f} s of audio ahead of real time")
         if self._room is not None:
             self._room.play(pcm, start_s)
         if not audible(pcm, rate_hz):
@@ -210,6 +215,9 @@ class Caller:
         self._audible.append((start_s, self._played_until_s))
 
     def _note(self, message: calls.ServerMessage, now: float) -> None:
+        """Raises: PeerError."""
+        if len(self.record.messages) == MAX_MESSAGES:
+            raise PeerError(f"it sent more than {MAX_MESSAGES} messages")
         self.record.messages.append((now, {"type": message.TYPE, **dataclasses.asdict(message)}))
         match message:
             case calls.Ready():

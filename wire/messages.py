@@ -33,10 +33,11 @@ def encode(message: Message) -> str:
 
 
 def read_json_object(text: str | bytes) -> dict[str, Any]:
-    """Raises: PeerError with code `bad_json` for what is no JSON object, or holds half a surrogate pair."""
+    """Raises: PeerError with code `bad_json` for no JSON object, half a surrogate pair, or what is no number."""
     try:
         value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode()  # json takes lone surrogates, and nobody else does
+        # json takes lone surrogates, Infinity and 1e999, and nobody else does
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise PeerError(f"not JSON: {str(error)[:100]}", code="bad_json") from None
     if not isinstance(value, dict):

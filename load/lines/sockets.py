@@ -43,5 +43,6 @@ async def open_socket(url: str, key: str | None, example: str) -> AsyncIterator[
 
 def line_closed(closed: ConnectionClosed) -> LineClosed:
     if closed.rcvd is None:
-        return LineClosed(None, "the connection was lost")
+        given_up = f"was given up: {closed.sent.reason}" if closed.sent is not None else "was lost"
+        return LineClosed(None, f"the connection {given_up}")
     return LineClosed(closed.rcvd.code, f"code {closed.rcvd.code} {closed.rcvd.reason}".strip())

@@ -5,14 +5,16 @@ import time
 
 import numpy as np
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
-from load.caller import Caller, Speech
+from load.caller import MAX_AHEAD_S, MAX_MESSAGES, Caller, Speech
 from load.lines.websocket import websocket_line
 from load.measure import turns
 from load.null_agent import NullAgent
 from load.record import CallRecord
 from tests.load.test_hearing import silence, tone
 from wire import calls
+from wire.messages import PROTOCOL_VERSION, encode
 
 pytestmark = pytest.mark.slow
 RATE_HZ, OUTPUT_HZ = 16000, 24000
@@ -91,3 +93,53 @@ async def test_nobody_who_answers_is_told_by_the_script() -> None:
         record = await call(url, ask)
     [turn] = turns(record)
     assert (record.outcome, turn.outcome) == ("completed", "missed")
+
+
+async def call_of(answer, script) -> CallRecord:
+    """One call to a server that is ready and then does `answer`."""
+
+    async def take(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send(encode(calls.Ready(PROTOCOL_VERSION, "", RATE_HZ, OUTPUT_HZ, "", 0)))
+        await answer(connection)
+        await connection.wait_closed()
+
+    async with serve(take, "127.0.0.1", 0, compression=None) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        return await call(f"ws://127.0.0.1:{port}/v1/calls", script)
+
+
+async def wait(caller: Caller) -> None:
+    await asyncio.sleep(30)
+
+
+async def test_a_server_that_sends_audio_without_end_breaks_the_call_and_does_not_fill_the_memory() -> None:
+    async def pour(connection: ServerConnection) -> None:
+        piece = bytes(2 * 60 * OUTPUT_HZ)
+        while True:
+            await connection.send(piece)
+
+    record = await call_of(pour, wait)
+    assert (record.outcome, "ahead of real time" in record.reason) == ("broken", True)
+    assert sum(pcm.size for _, pcm in record.heard) <= (MAX_AHEAD_S + 61) * OUTPUT_HZ
+
+
+async def test_a_server_that_tells_without_end_breaks_the_call_and_does_not_fill_the_memory() -> None:
+    async def babble(connection: ServerConnection) -> None:
+        state = encode(calls.State("thinking", 1))
+        while True:
+            await connection.send(state)
+
+    record = await call_of(babble, wait)
+    assert (record.outcome, "messages" in record.reason) == ("broken", True)
+    assert len(record.messages) == MAX_MESSAGES
+
+
+async def test_a_connection_that_the_caller_gave_up_says_why() -> None:
+    async def send_garbage(connection: ServerConnection) -> None:
+        connection.transport.write(b"\xff\xff\xff\xff")
+
+    record = await call_of(send_garbage, wait)
+    assert record.outcome == "broken"
+    assert "given up: " in record.reason
+    assert record.reason != "the line was closed: the connection was given up: "

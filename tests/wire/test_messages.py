@@ -35,6 +35,8 @@ def test_absent_and_null_mean_the_same():
         ("[" * 100_000, "bad_json", "not JSON"),
         ("[1]", "bad_json", "a JSON object is expected"),
         ('{"type":"finalize","id":1,"\\ud800":1}', "bad_json", "surrogates not allowed"),
+        ('{"type":"finalize","id":1,"deadline_ms":Infinity}', "bad_json", "Out of range"),
+        ('{"type":"finalize","id":1,"deadline_ms":1e999}', "bad_json", "Out of range"),
         ('{"type":"finalize","id":1,"deadline_ms":1' + "0" * 400 + "}", "bad_message", "out of range"),
         ('{"type":"finalize","id":1,"' + "k" * 1000 + '":1}', "bad_message", "finalize.k{60}: unknown key"),
         ("{}", "bad_message", "unknown message type None"),
