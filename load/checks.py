@@ -215,7 +215,7 @@ def _heard(known: Known) -> Judgement:
     turn = known.turn_at(known.interrupted)
     if turn.heard is None or turn.heard_word_errors is None:
         return False, "the server did not tell what was heard"
-    from_s, to_s = window_s(known.call, known.interrupted, known.track)
+    from_s, to_s = window_s(known.call, known.track, known.interrupted)
     if not known.track.audible(from_s, to_s):
         return False, NO_ANSWER
     passed = turn.heard_word_errors <= (known.expect.heard_word_errors or 0.0)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from load.alignment import HeardWord, reply_begins_at, word_error_rate
 from load.hearing import clicks
-from load.interruption import interruption
+from load.interruption import Interruption, interruption
 from load.record import CallRecord, TurnOutcome, TurnRecord
 from load.resumption import resumption
 from load.told import Message, Reply, claimed, replies, reply_text, reported_s, understood
@@ -24,6 +24,7 @@ DRY_S = 0.01  # shorter than what a listener's jitter buffer holds at the least
 SILENT_S = 2.0  # of a server that does not tell: an answer that is silent for so long is over
 OTHER_ANSWER_S = 1.0  # ... and what follows after so long is another one, where they are counted
 SOUNDS_S = 0.1  # of a reply, to have sounded
+BORDER_S = 0.1  # between two stretches: recognition tells the times of words no better
 NEAR_S = 0.3  # between two events with one cause, as they reach the caller: a clear and the last sample before it
 
 Recognised: TypeAlias = Mapping[int, Sequence[HeardWord]]
@@ -39,7 +40,7 @@ def turns(call: CallRecord, recognised: Recognised | None = None) -> list[TurnRe
     return [turn_of(call, track, index, recognised) for index in range(len(call.said))]
 
 
-def window_s(call: CallRecord, index: int, track: Track | None = None) -> tuple[float, float]:
+def window_s(call: CallRecord, track: Track, index: int) -> tuple[float, float]:
     """When what the agent says belongs to that utterance: from its end to the next, or the end of the call.
 
     If the agent still speaks when the next begins, to where it stops. A backchannel wants no answer: it has no window,
@@ -47,7 +48,6 @@ def window_s(call: CallRecord, index: int, track: Track | None = None) -> tuple[
     """
     if index != BEFORE_ALL and call.said[index].is_backchannel:
         return call.said[index].end_s, call.said[index].end_s
-    track = track if track is not None else track_of(call)
     from_s = call.said[index].end_s if index != BEFORE_ALL else call.placed_s
     follows = _follows(call, index)
     if follows is None:
@@ -61,9 +61,7 @@ def turn_of(call: CallRecord, track: Track, index: int, recognised: Recognised |
     said = call.said[index]
     words = recognised.get(index, ()) if recognised is not None else ()
     cut = interruption(call, track, index)
-    from_s, to_s = window_s(call, index, track)
-    if cut is not None:  # what still sounds of the answer it interrupts is no answer to it
-        from_s = min(to_s, max(from_s, cut.stopped_at_s))
+    from_s, to_s = _answer_window_s(call, track, index, cut)
     speech = track.audible(from_s, to_s)
     number, claim = claimed(call, index)
     reply = reply_text(call, number)
@@ -108,10 +106,8 @@ def num_answers(call: CallRecord, track: Track, index: int) -> int:
 
     A server that tells no replies has those stretches of speech that are more than a second apart.
     """
-    from_s, to_s = window_s(call, index, track)
     cut = interruption(call, track, index)
-    if cut is not None:
-        from_s = min(to_s, max(from_s, cut.stopped_at_s))
+    from_s, to_s = _answer_window_s(call, track, index, cut)
     told = replies(call.messages)
     if not told:
         speech = track.audible(from_s, to_s)
@@ -127,6 +123,12 @@ def sounds(reply: Reply, heard: Heard) -> bool:
     return reply.from_s <= heard.arrived_s < reply.until_s or overlap_s >= SOUNDS_S
 
 
+def _answer_window_s(call: CallRecord, track: Track, index: int, cut: Interruption | None) -> tuple[float, float]:
+    """The window without what still sounds of the answer that the utterance interrupts."""
+    from_s, to_s = window_s(call, track, index)
+    return (from_s if cut is None else min(to_s, max(from_s, cut.stopped_at_s))), to_s
+
+
 def _answer(speech: Sequence[Heard], words: Sequence[HeardWord], reply: str) -> Heard | None:
     """The stretch in which the reply begins, from the reply's first word on."""
     if not speech or not words or not reply:
@@ -135,9 +137,9 @@ def _answer(speech: Sequence[Heard], words: Sequence[HeardWord], reply: str) -> 
     if begins_at is None:
         return None
     begins_s = words[begins_at].start_s
-    within = [heard for heard in speech if heard.start_s <= begins_s + 0.1] or list(speech[:1])
+    within = [heard for heard in speech if heard.start_s <= begins_s + BORDER_S] or list(speech[:1])
     last = within[-1]
-    leads_in = begins_at == 0 or words[begins_at - 1].end_s < last.start_s + 0.1
+    leads_in = begins_at == 0 or words[begins_at - 1].end_s < last.start_s + BORDER_S
     return last if leads_in else Heard(begins_s, last.end_s, begins_s)
 
 

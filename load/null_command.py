@@ -19,9 +19,7 @@ from wire.pcm import Pcm16, to_int16
 
 HUM_S = 1.5
 HUM_HZ = 220.0
-SYLLABLE_HZ = (
-    4.0  # how often speech opens and closes: the peak of its modulation spectrum (Houtgast and Steeneken, 1985)
-)
+SYLLABLE_HZ = 4.0  # where speech opens and closes most: its modulation spectrum (Houtgast and Steeneken, 1985)
 MIN_ANSWER_AFTER_S = 2 * MESSAGE_S  # it takes two quiet messages to know that a loud one was the last
 MAX_ANSWER_AFTER_S = 60.0
 

@@ -22,7 +22,6 @@ STAGGER_S = 0.25  # between the first calls of a fixed load; less than a turn ta
 MAX_CALLS = 100_000  # a run keeps its results in memory
 MAX_AT_ONCE = 1000  # a socket each; Linux gives a process 1024 descriptors
 MAX_DURATION_S = 86_400.0
-SCHEDULES = ("poisson", "ramp", "spike", "day")
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def add_arrival_flags(parser: argparse.ArgumentParser) -> None:
 
 def says_how_many(arguments: argparse.Namespace) -> bool:
     """Whether any of the flags above was given."""
-    return any(vars(arguments)[name] is not None for name in ("calls", "at_once", "for_s", *SCHEDULES))
+    return any(vars(arguments)[name] is not None for name in ("calls", "at_once", "for_s", *_SCHEDULED))
 
 
 def offered(arguments: argparse.Namespace) -> tuple[Offered, Plan]:
@@ -75,7 +74,7 @@ def offered(arguments: argparse.Namespace) -> tuple[Offered, Plan]:
 
     Raises: LoadError.
     """
-    kinds = [name for name in SCHEDULES if vars(arguments)[name] is not None]
+    kinds = [name for name in _SCHEDULED if vars(arguments)[name] is not None]
     if len(kinds) > 1:
         raise LoadError(f"--{kinds[0]} and --{kinds[1]} are two loads", "give one of them")
     if not kinds:

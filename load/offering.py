@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from itertools import count
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from load.offered import Fixed, Offered, Open
 
-Begin: TypeAlias = Callable[[int, float], Awaitable[None]]  # number from 0, scheduled time; returns at the call's end
+# Number from 0, scheduled time; returns at the call's end.
+Begin: TypeAlias = Callable[[int, float], Coroutine[Any, Any, None]]
 
 
 async def offer(offered: Offered, begin: Begin, clock: Callable[[], float], seed: int) -> None:
@@ -19,7 +20,7 @@ async def offer(offered: Offered, begin: Begin, clock: Callable[[], float], seed
             async with asyncio.TaskGroup() as tasks:
                 for number, at_s in enumerate(times_s):
                     await _until(at_s, clock)
-                    tasks.create_task(_call(begin, number, at_s))
+                    tasks.create_task(begin(number, at_s))
         case Fixed():
             numbers = count() if offered.num_calls is None else iter(range(offered.num_calls))
             async with asyncio.TaskGroup() as tasks:
@@ -44,7 +45,3 @@ async def _one_after_the_other(
 
 async def _until(at_s: float, clock: Callable[[], float]) -> None:
     await asyncio.sleep(max(0.0, at_s - clock()))
-
-
-async def _call(begin: Begin, number: int, at_s: float) -> None:
-    await begin(number, at_s)

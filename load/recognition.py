@@ -192,7 +192,7 @@ def recogniser_of(arguments: argparse.Namespace) -> Recogniser | None:
 
 def _heard(call: CallRecord) -> dict[int, list[Piece]]:
     track = track_of(call)
-    windows = {index: window_s(call, index, track) for index in (BEFORE_ALL, *range(len(call.said)))}
+    windows = {index: window_s(call, track, index) for index in (BEFORE_ALL, *range(len(call.said)))}
     found = {index: pieces_of(track, from_s, to_s) for index, (from_s, to_s) in windows.items()}
     return {index: pieces for index, pieces in found.items() if pieces}
 

@@ -1,4 +1,4 @@
-"""Percentiles, rates, and how far each can be trusted. Pure; nothing else in `load` computes a percentile.
+"""Percentiles, rates, and how far each can be trusted. Pure; every percentile that `load` reports is computed here.
 
 A percentile is interpolated in a straight line between order statistics: of n sorted values the p-th lies at position
 (n - 1) p / 100, counted from 0 (type 7 of Hyndman and Fan, 1996; numpy's default).

@@ -40,6 +40,10 @@ def paced(pcm: Pcm16, at_s: float) -> list[tuple[float, Pcm16]]:
     return [(at_s + i * 0.02, pcm[n : n + size]) for i, n in enumerate(range(0, pcm.size, size))]
 
 
+def window_of(record: CallRecord, index: int) -> tuple[float, float]:
+    return window_s(record, track_of(record), index)
+
+
 QUESTION = Said("q1", "What time do you open?", 1.0, 2.0)
 
 
@@ -158,7 +162,7 @@ def test_turns_are_matched_to_the_utterance_they_followed() -> None:
     found = turns(call([QUESTION, second], [(2.5, tone(0.5, RATE_HZ)), (6.4, tone(0.5, RATE_HZ))], messages))
     assert [turn.server_latency_s for turn in found] == [0.1, 0.2]
     assert [turn.latency_s for turn in found] == [pytest.approx(0.5, abs=CLOSE), pytest.approx(0.4, abs=CLOSE)]
-    assert window_s(call([QUESTION, second], []), 1) == (6.0, 20.0)
+    assert window_of(call([QUESTION, second], []), 1) == (6.0, 20.0)
 
 
 def test_a_server_that_tells_nothing_is_measured_all_the_same() -> None:
@@ -209,7 +213,7 @@ def test_an_answer_that_is_taken_back_without_a_barge_in_is_broken_off() -> None
 def test_a_backchannel_neither_ends_an_answer_nor_has_one() -> None:
     yes = Said("mm", "Mm-hm.", 3.0, 3.2, is_backchannel=True)
     record = call([QUESTION, yes], [(2.5, tone(1.0, RATE_HZ)), (3.55, tone(1.0, RATE_HZ))])
-    assert (window_s(record, 0), window_s(record, 1)) == ((2.0, 20.0), (3.2, 3.2))
+    assert (window_of(record, 0), window_of(record, 1)) == ((2.0, 20.0), (3.2, 3.2))
     first, second = turns(record)
     assert first.gaps_s == (pytest.approx(0.05, abs=0.001),)
     assert (second.first_audible_s, second.latency_s) == (None, None)
@@ -218,8 +222,8 @@ def test_a_backchannel_neither_ends_an_answer_nor_has_one() -> None:
 def test_the_time_before_the_first_utterance_is_a_window_and_one_that_is_interrupted_lasts_until_it_stops() -> None:
     barge = Said("q1", "What time do you open?", 1.0, 2.0, is_barge_in=True)
     record = call([barge], [(0.2, tone(1.3, RATE_HZ)), (2.5, tone(0.5, RATE_HZ))])
-    assert window_s(record, BEFORE_ALL) == (0.0, pytest.approx(1.5, abs=CLOSE))
-    assert window_s(call([], [(0.2, tone(1.3, RATE_HZ))]), BEFORE_ALL) == (0.0, 20.0)
+    assert window_of(record, BEFORE_ALL) == (0.0, pytest.approx(1.5, abs=CLOSE))
+    assert window_of(call([], [(0.2, tone(1.3, RATE_HZ))]), BEFORE_ALL) == (0.0, 20.0)
     [turn] = turns(record)
     assert (turn.barge_in_stop_s, turn.latency_s) == (pytest.approx(0.5, abs=CLOSE), pytest.approx(0.5, abs=CLOSE))
 
