@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TypeAlias, get_args
 
 from load.errors import LoadError
+from load.key import read_api_key
 from load.lines.boundary import Line
 from load.lines.pipecat import pipecat_line
 from load.lines.realtime import realtime_line
 from load.lines.twilio import twilio_line
 from load.lines.webrtc import rtc_line
 from load.lines.websocket import websocket_line
-from load.replay.key import read_api_key
 from load.scenario import Transport
 from wire import calls
 

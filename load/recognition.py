@@ -24,10 +24,11 @@ import soundfile
 
 from load.alignment import HeardWord
 from load.errors import LoadError
+from load.http_errors import MAX_REASON, stated_reason
+from load.key import read_api_key
 from load.lines.boundary import is_here
 from load.measure import BEFORE_ALL, window_s
 from load.record import CallRecord
-from load.replay.key import read_api_key
 from load.track import Track, track_of
 from wire.pcm import Pcm16
 
@@ -41,7 +42,6 @@ REQUEST_TIMEOUT_S = 60.0  # of a piece; one of 30 s takes tiny.en some 2 s on on
 PATIENCE_S = 60.0  # with a service that is busy, or was killed by a fault of the run and starts again
 RETRY_S = 1.0
 BUSY = (429, 502, 503)
-MAX_ECHO = 200
 
 DEFAULT_URL = "http://127.0.0.1:8101"
 NOT_THERE = "start one: offhook up; or do without: --no-recognition"
@@ -87,7 +87,7 @@ class Recogniser:
         try:
             return [HeardWord(str(w["word"]), float(w["start"]), float(w["end"])) for w in json.loads(text)["words"]]
         except (ValueError, LookupError, TypeError):
-            raise LoadError(f"{self._url} gave no times of words: {text[:MAX_ECHO]!r}") from None
+            raise LoadError(f"{self._url} gave no times of words: {text[:MAX_REASON]!r}") from None
 
     async def _transcript(self, wav: bytes) -> str:
         until_s = time.monotonic() + PATIENCE_S
@@ -125,7 +125,9 @@ class Recogniser:
             raise LoadError(f"{self._url} wants an API key (HTTP 401)", "give the file that holds it: --stt-key-file")
         if status != 200:
             kind = _NotNow if status in BUSY else LoadError
-            raise kind(f"{self._url} does not recognise: HTTP {status} {_message(text)}".rstrip())
+            raise kind(
+                f"{self._url} does not recognise: HTTP {status} {stated_reason(text) or text[:MAX_REASON]}".rstrip()
+            )
         return text
 
 
@@ -201,10 +203,3 @@ def _wav(pcm: Pcm16, rate_hz: int) -> bytes:
     buffer = io.BytesIO()
     soundfile.write(buffer, pcm, rate_hz, format="WAV", subtype="PCM_16")
     return buffer.getvalue()
-
-
-def _message(text: str) -> str:
-    try:
-        return str(json.loads(text)["error"]["message"])
-    except (ValueError, LookupError, TypeError):
-        return text[:MAX_ECHO].strip()

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from load.http_errors import retry_after_s, stated_reason
 from load.lines.boundary import CONNECT_TIMEOUT_S, NoCall, Refused, is_here, refused, unreachable
-from wire.errors import PeerError
-from wire.messages import read_json_object
 
 NO_ROOM = (429, 503)  # RFC 6585, 4; RFC 9110, 15.6.4
 
@@ -34,7 +33,7 @@ async def post_offer(
         ):
             if response.status in (401, 404, 405):
                 raise refused(url, response.status, path)
-            return Answer(response.status, await response.text(), _seconds(response.headers.get("retry-after")))
+            return Answer(response.status, await response.text(), retry_after_s(response.headers.get("retry-after")))
     except aiohttp.InvalidURL:
         raise NoCall(f"{url} is no address", f"it looks like http://127.0.0.1:8080{path}") from None
     except UnicodeDecodeError:
@@ -44,22 +43,6 @@ async def post_offer(
 
 
 def refusal(answer: Answer) -> NoCall:
-    """The reason is taken from `{"error": {"message": ...}}`, or `{"detail": ...}` as FastAPI has it."""
-    problem = f"the server refused the call: {_reason(answer)}"
+    problem = f"the server refused the call: {stated_reason(answer.body) or f'HTTP {answer.status}'}"
     hint = f"try again in {answer.retry_after_s:g} s" if answer.retry_after_s is not None else ""
     return Refused(problem, hint, answer.retry_after_s) if answer.status in NO_ROOM else NoCall(problem, hint)
-
-
-def _reason(answer: Answer) -> str:
-    try:
-        body = read_json_object(answer.body)
-    except PeerError:
-        return f"HTTP {answer.status}"
-    error = body.get("error")
-    reason = error.get("message") if isinstance(error, dict) else body.get("detail")
-    return reason if isinstance(reason, str) else f"HTTP {answer.status}"
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """None for a date (RFC 9110, 10.2.3), too."""
-    return float(retry_after) if retry_after is not None and retry_after.isdecimal() else None

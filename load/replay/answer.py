@@ -60,15 +60,6 @@ class Answer:
         return found
 
 
-def retry_after_s(header: str | None) -> float | None:
-    """RFC 9110, 10.2.3, in its form in seconds; fractions, which servers send, too."""
-    try:
-        seconds = float(header or "")
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < 1e6 else None
-
-
 def _text(body: Mapping[str, Any]) -> str:
     choices = body.get("choices")
     if not isinstance(choices, list):

@@ -20,9 +20,10 @@ import aiohttp
 from rich.console import Console
 
 from load.errors import LoadError
+from load.http_errors import MAX_REASON, retry_after_s, stated_reason
+from load.key import read_api_key
 from load.lines.boundary import is_here
-from load.replay.answer import Answer, retry_after_s
-from load.replay.key import read_api_key
+from load.replay.answer import Answer
 from load.replay.words import PROBES, Calibration, fit, messages, probe
 from load.report.document import Plan, RequestOutcome, RequestRecord
 from load.report.recording import Recording, add_result_flags, conclude, head_of, recording
@@ -35,7 +36,6 @@ from wire.request import RequestContext
 PATH = "/v1/chat/completions"
 MAX_IN_FLIGHT = 1024  # beyond, a request fails unsent and is counted: sockets are not without end
 PROBE_TIMEOUT_S = 60.0  # a cold server may load weights
-MAX_REASON = 200  # characters of a server's error
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,7 @@ async def _read(
 
 async def _message(response: aiohttp.ClientResponse) -> str:
     raw = (await response.content.read(4096)).decode(errors="replace")
-    try:
-        return str(json.loads(raw)["error"]["message"])[:MAX_REASON]
-    except (ValueError, LookupError, TypeError):
-        return raw.strip()[:MAX_REASON] or str(response.reason)
+    return stated_reason(raw) or raw.strip()[:MAX_REASON] or str(response.reason)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -23,9 +23,9 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from load import arrivals
 from load.errors import LoadError
 from load.hearing import audible
+from load.key import read_api_key
 from load.lines.boundary import CONNECT_TIMEOUT_S, is_here
 from load.record import Placed
-from load.replay.key import read_api_key
 from load.replay.player import underruns_s
 from load.replay.replies import REPLIES
 from load.report.document import Plan, RequestOutcome, RequestRecord

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from load.errors import LoadError
-from load.replay.key import read_api_key
+from load.key import read_api_key
 from load.scenario import talkers
 from load.speech.cast import Cast
 from load.speech.corpus import FILLERS, Corpus, Utterance, packaged, recorded

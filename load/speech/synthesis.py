@@ -24,6 +24,7 @@ import aiohttp
 import soundfile
 
 from load.errors import LoadError
+from load.http_errors import stated_reason
 from load.lines.boundary import is_here
 from load.speech.borders import with_borders
 from load.speech.corpus import Utterance
@@ -154,11 +155,8 @@ async def _check(response: aiohttp.ClientResponse, url: str) -> None:
         return
     if response.status == 401:
         raise LoadError(f"{url} wants an API key (HTTP 401)", "give the file that holds it")
-    try:
-        message = str((await response.json())["error"]["message"])
-    except (aiohttp.ClientError, ValueError, LookupError, TypeError):
-        message = response.reason or ""
-    raise LoadError(f"{url} does not speak: HTTP {response.status} {message}".rstrip())
+    reason = stated_reason(await response.text(errors="replace")) or response.reason or ""
+    raise LoadError(f"{url} does not speak: HTTP {response.status} {reason}".rstrip())
 
 
 def _sound(made: Made, utterance: Utterance, url: str) -> Sound:

@@ -3,10 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from load.replay.answer import Answer, retry_after_s
+from load.replay.answer import Answer
 from wire.errors import PeerError
 
 
@@ -69,13 +67,3 @@ def test_an_answer_without_text_has_no_figures() -> None:
 def test_what_is_no_event_is_the_servers_mistake(event: str) -> None:
     with pytest.raises(PeerError):
         Answer().take(event, 0.0)
-
-
-@given(st.floats(0, 1e5))
-def test_retry_after_is_read_in_seconds(seconds: float) -> None:
-    assert retry_after_s(str(seconds)) == seconds
-
-
-@pytest.mark.parametrize("header", [None, "", "soon", "-1", "nan", "inf", "Wed, 21 Oct 2026 07:28:00 GMT"])
-def test_another_retry_after_is_none(header: str | None) -> None:
-    assert retry_after_s(header) is None
