@@ -1,7 +1,8 @@
 """`offhook load`, also `python -m load`: synthetic callers that measure what a caller hears.
 
 Results go to stdout, everything else to stderr. Exit codes: 0; 1 for an error (one line, and a hint where there is
-one), for a run that is worth nothing, and for an expectation that was not met; 2 for wrong usage, 130 for Ctrl-C.
+one), for a run that is worth nothing, and for an expectation that was not met; 2 for wrong usage, 130 for Ctrl-C or
+SIGTERM, after which results are kept all the same.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import argparse
 import importlib
 import logging
 import shlex
+import signal
 import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 
 from rich.console import Console
 
@@ -38,6 +41,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 def main(argv: Sequence[str], prog: str = "python -m load") -> int:
     _log_to_stderr(prog)
+    if unreadable := [text for text in argv if not _is_text(text)]:
+        return _failed(LoadError(f"no UTF-8: {unreadable[0]!a}", "results, which hold the command line, are UTF-8"))
     name = _parser(prog).parse_args(argv[:1] or ["--help"]).command
     module = importlib.import_module(COMMANDS[name][0])  # one command alone: the others need time to load
     parser = argparse.ArgumentParser(prog=f"{prog} {name}", description=COMMANDS[name][1])
@@ -45,6 +50,7 @@ def main(argv: Sequence[str], prog: str = "python -m load") -> int:
     arguments = parser.parse_args(argv[1:])
     arguments.command_line = shlex.join([*prog.split(), *argv])
     console = Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         status: int = module.run(arguments, console)
     except LoadError as error:
@@ -57,7 +63,20 @@ def main(argv: Sequence[str], prog: str = "python -m load") -> int:
     except KeyboardInterrupt:
         logger.error("stopped")
         return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return status
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """As Ctrl-C does, also where that is ignored, as in a shell's background."""
+    handler = signal.getsignal(signal.SIGINT)
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
+
+
+def _is_text(argument: str) -> bool:
+    """Bytes of a command line that are no UTF-8 come as halves of surrogate pairs."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
 def _log_to_stderr(prog: str) -> None:

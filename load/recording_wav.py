@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +20,23 @@ from load.track import Track, track_of
 from wire.pcm import to_float, to_int16
 
 
+def make_folder(folder: Path) -> None:
+    """For recordings, before the calls and not after them. Raises: LoadError when nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LoadError(f"{folder}: cannot make this folder: {error.strerror or error}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise LoadError(f"{folder}: nothing can be written there")
+
+
 def write_call(folder: Path, call: CallRecord) -> Path:
     """Into `folder`, which is made, from when the call was placed to its end; the audio's file, with a .jsonl beside.
 
     Raises: LoadError.
     """
+    make_folder(folder)
     path = folder / f"call-{call.number:04d}.wav"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LoadError(f"{folder}: cannot make this folder: {error.strerror or error}") from None
     caller = Track(call.sent, call.sample_rate_hz)
     write_stereo(path, caller, track_of(call), call.placed_s, call.ended_s or call.placed_s)
     events = path.with_suffix(".jsonl")

@@ -18,7 +18,7 @@ from load.errors import LoadError
 from load.faults.command import faults_of
 from load.library import find
 from load.offered import add_arrival_flags, offered, says_how_many
-from load.recording_wav import write_call
+from load.recording_wav import make_folder, write_call
 from load.report.document import Plan
 from load.report.recording import Recording, add_result_flags, conclude, head_of, recording
 from load.report.verdicts import verdict_table
@@ -77,15 +77,19 @@ async def _run(arguments: argparse.Namespace, console: Console) -> int:
     async with reached(arguments) as target:
         callers = await callers_of(arguments, target)
         callers.rehearse(plan.num_planned or None)
-        with recording_of_calls(arguments, target, plan) as found:
-            await callers.call(load, found)
-            found.rest()
-            with Progress(console=Console(stderr=True), transient=True) as progress:
-                task = progress.add_task("listening again", total=len(callers.acts))
-                await callers.listen_again(found, callers.played, lambda: progress.advance(task))
         if arguments.wav is not None:
-            for act in callers.acts:
-                write_call(arguments.wav, act.record)
+            make_folder(arguments.wav)
+        try:
+            with recording_of_calls(arguments, target, plan) as found:
+                await callers.call(load, found)
+                found.rest()
+                with Progress(console=Console(stderr=True), transient=True) as progress:
+                    task = progress.add_task("listening again", total=len(callers.acts))
+                    await callers.listen_again(found, callers.played, lambda: progress.advance(task))
+        finally:  # whatever ended the run
+            if arguments.wav is not None:
+                for act in callers.acts:
+                    write_call(arguments.wav, act.record)
     status = conclude(found, arguments, console)
     assert found.run is not None
     if arguments.scenario and found.run.verdicts:

@@ -88,7 +88,21 @@ def write_page(run: RunDocument, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page(run), encoding="utf-8")
     except OSError as error:
-        raise LoadError(f"{path}: cannot write: {error.strerror}", "choose another file") from None
+        raise LoadError(f"{path}: cannot write: {error.strerror}", "choose another file with --html") from None
+
+
+def require_place(path: Path, result: Path) -> None:
+    """Raises: LoadError where the page cannot be written, or would be written over the result."""
+    is_new = not path.exists()
+    try:
+        if path.resolve() == result.resolve():
+            raise LoadError(f"{path} is the result itself", "name another file with --html")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise LoadError(f"{path}: cannot write: {error.strerror}", "choose another file with --html") from None
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -100,8 +114,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Raises: LoadError."""
-    path = arguments.html or arguments.run.with_suffix(".html")
-    write_page(read_run(arguments.run), path)
+    path = arguments.html if arguments.html is not None else arguments.run.with_suffix(".html")
+    found = read_run(arguments.run)
+    require_place(path, arguments.run)
+    write_page(found, path)
     console.print(Text(str(path)))
     return 0
 

@@ -16,7 +16,7 @@ from load.errors import LoadError
 from load.report.document import Head, Kind, Plan, RunDocument, Validity
 from load.report.host import CpuMeter, commit, host, started_at
 from load.report.live import Tally, shown, summary
-from load.report.page import write_page
+from load.report.page import require_place, write_page
 from load.report.validity import judge
 from load.report.writer import RunWriter
 
@@ -48,6 +48,9 @@ def head_of(
     plan: Plan,
     notes: tuple[str, ...] = (),
 ) -> Head:
+    """Raises: LoadError for a page that could not be written when the run is over."""
+    if arguments.html is not None:
+        require_place(arguments.html, arguments.json)
     return Head(
         kind=kind,
         started_at=started_at(),

@@ -48,10 +48,13 @@ class RunWriter:
         self._lines: dict[str, list[str]] = {name: [] for name in _LISTS}
         self._place: dict[tuple[int, int], int] = {}  # of a turn among all, by call and number
         self._due_s = -math.inf
-        if path.is_dir():
-            raise LoadError(f"{path}: is a folder", "name a file with --json")
+        no_file = LoadError(f"{path}: is no file", "name one with --json")
+        if not path.name:
+            raise no_file
         with _written_beside(path) as temporary:
             temporary.touch()
+            if path.exists() and not path.is_file():  # a folder, or a device, in whose place a file would be put
+                raise no_file
 
     def add_call(self, call: CallFacts, turns: Iterable[TurnRecord], now: float) -> None:
         self._add("calls", call)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,3 +151,40 @@ def test_nobody_there_is_told_before_anything_is_made(
     told = capsys.readouterr().err
     assert "no call server at ws://127.0.0.1:9/v1/calls: Connection refused" in told
     assert "start one: offhook up" in told
+
+
+def test_a_command_line_that_is_no_text_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--json", "a\udcff.json"], "offhook load") == 1
+    assert "no UTF-8: 'a\\udcff.json'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--wav", "--html"])
+def test_where_results_cannot_be_written_is_told_before_anybody_calls(
+    flag: str, agent: str, recordings: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    status = run(
+        scenario(tmp_path), flag, str(tmp_path / "file" / "x"), url=agent, recordings=recordings, folder=tmp_path
+    )
+    assert status == 1
+    assert str(tmp_path / "file") in capsys.readouterr().err
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_a_run_that_is_terminated_keeps_its_results_and_its_audio(agent: str, recordings: str, tmp_path: Path) -> None:
+    result = tmp_path / "run.json"
+    flags = ("--url", agent, "--recordings", recordings, "--no-recognition", "--json", str(result))
+    command = ("run", scenario(tmp_path), "--calls", "50", "--wav", str(tmp_path / "wav"), *flags)
+    with subprocess.Popen([sys.executable, "-m", "load", *command]) as process:
+        until_s = time.monotonic() + 60.0
+        while not result.exists() and time.monotonic() < until_s:
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 130
+    found = read_run(result)
+    assert not found.is_complete
+    assert found.validity is not None
+    assert found.calls
+    assert {path.name for path in (tmp_path / "wav").glob("*.wav")} >= {
+        f"call-{call.number:04d}.wav" for call in found.calls
+    }

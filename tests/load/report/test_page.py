@@ -15,7 +15,7 @@ from load.errors import LoadError
 from load.report import figures
 from load.report import page as command
 from load.report.document import RunDocument
-from load.report.page import POLICY, page, write_page
+from load.report.page import POLICY, page, require_place, write_page
 from load.report.validity import judge
 from tests.load.report.runs import call_run, request_run
 
@@ -138,3 +138,18 @@ def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LoadError, match="cannot write"):
         write_page(request_run(1), tmp_path / "file" / "page.html")
+
+
+@pytest.mark.parametrize(("name", "says"), [("run.json", "the result itself"), ("file/page.html", "cannot write")])
+def test_where_no_page_can_be_is_told_before_the_run(name: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LoadError, match=says):
+        require_place(tmp_path / name, tmp_path / "run.json")
+
+
+def test_a_page_is_not_begun_before_there_is_one(tmp_path: Path) -> None:
+    (tmp_path / "older.html").write_text("older")
+    for name in ("older.html", "new.html"):
+        require_place(tmp_path / name, tmp_path / "run.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["older.html"]
+    assert (tmp_path / "older.html").read_text() == "older"

@@ -76,3 +76,13 @@ def test_a_figure_that_is_no_number_is_never_written(tmp_path: Path) -> None:
     broken = dataclasses.replace(request_run(1).requests[0], figures={"ttft_s": float("nan")})
     with pytest.raises(ValueError, match="not JSON compliant"):
         writer.add_request(broken, now=0.0)
+
+
+@pytest.mark.parametrize("name", ["", "folder", "fifo", "n" * 300])
+def test_what_is_no_file_is_not_replaced_by_one(name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(LoadError):
+        RunWriter(tmp_path / name if name else Path(name), head())
+    assert (tmp_path / "fifo").is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["fifo", "folder"]
