@@ -8,7 +8,7 @@ MAX_REASON = 200  # characters that are shown of it
 
 
 def stated_reason(body: str) -> str | None:
-    """Of `{"error": {"message": ...}}` as OpenAI has it, or `{"detail": ...}` as FastAPI does; None where neither is."""
+    """Of `{"error": {"message": ...}}` as OpenAI has it, or `{"detail": ...}` as FastAPI does; None of neither."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

@@ -22,15 +22,6 @@ from load.null_command import add_flags, hum, run
 from tests.load.test_caller import call, two_turns
 from tests.load.test_hearing import silence, tone
 
-MAIN = """
-import argparse, sys
-from rich.console import Console
-from load.null_command import add_flags, run
-parser = argparse.ArgumentParser()
-add_flags(parser)
-sys.exit(run(parser.parse_args(sys.argv[1:]), Console()))
-"""
-
 
 def parsed(*flags: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
@@ -77,7 +68,8 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
 def test_it_says_a_recording_from_its_first_sound_on_until_it_is_stopped(tmp_path: Path) -> None:
     recording = tmp_path / "answer.wav"
     soundfile.write(recording, np.concatenate([silence(1.0, 16000), tone(0.5, 16000)]), 16000)
-    command = [sys.executable, "-c", MAIN, "--answer", str(recording), "--answer-after-ms", "300"]
+    flags = ["--answer", str(recording), "--answer-after-ms", "300"]
+    command = [sys.executable, "-m", "load", "null-agent", *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -6,7 +6,6 @@ import itertools
 import time
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -35,17 +34,12 @@ from load.steps import (
     Step,
     WaitForAnswer,
 )
-from tests.load.test_hearing import silence, tone
+from tests.load.test_caller import OUTPUT_HZ, RATE_HZ, speech
+from tests.load.test_hearing import tone
 from wire import calls
 from wire.messages import encode
 
 pytestmark = pytest.mark.slow
-RATE_HZ, OUTPUT_HZ = 16000, 24000
-
-
-def speech(name: str, length_s: float = 0.4) -> Speech:
-    pcm = np.concatenate([silence(0.1, RATE_HZ), tone(length_s, RATE_HZ), silence(0.1, RATE_HZ)])
-    return Speech(name, f"text of {name}", pcm, RATE_HZ // 10, RATE_HZ // 10 + round(length_s * RATE_HZ))
 
 
 def part_of(scenario: Scenario) -> Part:

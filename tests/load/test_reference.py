@@ -53,6 +53,11 @@ def test_every_fault_is_listed_and_no_other() -> None:
     assert set(re.findall(r"`(\w+)`", first_cells(section("Faults")))) == BY_KIND.keys()
 
 
+def test_every_command_is_shown() -> None:
+    for name in COMMANDS:
+        assert re.search(rf"\boffhook load {name}\b", REFERENCE), name
+
+
 def test_every_transport_and_every_way_to_speak_is_listed() -> None:
     cells = first_cells(section("Other servers"))
     assert re.findall(r"`(\w+)`", cells) == list(get_args(Transport))
