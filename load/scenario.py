@@ -35,6 +35,8 @@ from wire.config import ConfigError, Document, line_of, read
 from wire.strict import Invalid, nearest, parse
 
 MAX_REPEATS = 1000
+MAX_STEPS = 10_000  # as played: repetitions within repetitions multiply, and all audio is made before the run
+MAX_CALLERS = 1000  # a socket each
 MAX_LISTED = 20  # names in an error
 NUM_TALKERS = 8  # utterances that babble is made of
 
@@ -78,6 +80,8 @@ class Setting:
             raise Invalid("seed", f"must be 0 to 2**63, got {self.seed}")
         if not 0 <= self.num_refused < self.num_callers:
             raise ValueError("needs 0 <= num_refused < num_callers")
+        if self.num_callers > MAX_CALLERS:
+            raise Invalid("num_callers", f"must be at most {MAX_CALLERS}, got {self.num_callers}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +116,8 @@ def parse_scenario(document: Document, corpus: Corpus) -> Scenario:
         faults = parse_faults(file.faults)
         steps = _parse_steps(file.steps, "steps", corpus)
         _check_order(steps, "steps", is_hung_up=False)
+        if (num_steps := _num_played(steps)) > MAX_STEPS:
+            raise Invalid("steps", f"with repetitions there are {num_steps}; at most {MAX_STEPS}")
     except Invalid as error:
         raise ConfigError(f"{document.path}:{line_of(document.lines, error.where)}: {error}") from None
     return Scenario(**{**vars(file), "steps": steps, "faults": faults})
@@ -223,6 +229,10 @@ def _flat(steps: tuple[Step, ...]) -> Iterator[Step]:
             yield from _flat(step.steps)
         else:
             yield step
+
+
+def _num_played(steps: tuple[Step, ...]) -> int:
+    return sum(step.times * _num_played(step.steps) if isinstance(step, Repeat) else 1 for step in steps)
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

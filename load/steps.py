@@ -133,6 +133,8 @@ class Dtmf:
 
     def __post_init__(self) -> None:
         require_positive(tone_ms=self.tone_ms, gap_ms=self.gap_ms)
+        if len(self.keys) * (self.tone_ms + self.gap_ms) > MAX_MS:
+            raise ValueError("all keys together must take at most an hour")
         if not self.keys or set(self.keys) - set("".join(KEYS)):
             raise Invalid("keys", f"takes keys of {' '.join(''.join(KEYS))}, got '{self.keys}'")
 
@@ -201,6 +203,8 @@ class Expect:
     def __post_init__(self) -> None:
         if self.within_ms is None and (self.absent or self.what != "answer"):
             raise Invalid("within_ms", "missing: how long?")
+        if self.within_ms is not None and self.within_ms > MAX_MS:
+            raise Invalid("within_ms", f"must be at most an hour, got {self.within_ms:g}")
         given = {name: value for name, value in vars(self).items() if value is not None}
         checks = given.keys() - {"what", "absent", "word_errors"}
         if not checks:

@@ -137,6 +137,16 @@ def test_the_setting_is_read_with_its_defaults(tmp_path: Path) -> None:
             "s.yaml:8: steps[0].repeat.steps[1].wiat: unknown step",
         ),
         (HEAD + "  - repeat: {times: 0, steps: [hang_up]}\n", "s.yaml:4: steps[0].repeat.times: must be 1 to 1000"),
+        (
+            HEAD + "  - repeat: {times: 101, steps: [{repeat: {times: 100, steps: [say: 'yes']}}]}\n",
+            "s.yaml:3: steps: with repetitions there are 10100; at most 10000",
+        ),
+        (HEAD + "  - say: 'yes'\nnum_callers: 1001\n", "s.yaml:5: num_callers: must be at most 1000, got 1001"),
+        (
+            HEAD + "  - dtmf: {keys: '12', tone_ms: 2000000}\n",
+            "s.yaml:4: steps[0].dtmf: all keys together must take at",
+        ),
+        (HEAD + "  - expect: {within_ms: .inf}\n", "s.yaml:4: steps[0].expect.within_ms: must be at most an hour"),
         (HEAD + "  - hang_up\n  - say: 'yes'\n", "s.yaml:5: steps[1].say: there is no call any more: redial first"),
         (HEAD + "  - redial\n", "s.yaml:4: steps[0].redial: the call before it must be over: hang_up first"),
         (HEAD + "  - repeat: {times: 2, steps: [hang_up]}\n", "there is no call any more: redial first"),
