@@ -128,6 +128,6 @@ def _write(folder: Path, utterance: Utterance, sound: Sound) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         soundfile.write(folder / f"{name}.wav", sound.pcm, sound.rate_hz, subtype="PCM_16")
-        (folder / f"{name}.txt").write_text(utterance.text + "\n")
+        (folder / f"{name}.txt").write_text(utterance.text + "\n", encoding="utf-8")
     except (OSError, soundfile.LibsndfileError) as error:
         raise LoadError(f"{folder}: cannot write there: {error}") from None

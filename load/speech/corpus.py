@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import numpy as np
 import soundfile
 
 from load.errors import LoadError
@@ -134,6 +135,8 @@ def read_sound(path: Path, text: str) -> Sound:
     except (OSError, soundfile.LibsndfileError) as error:
         problem = "no such file" if not path.is_file() else f"cannot read it as audio: {error}"
         raise LoadError(f"{path}: {problem}", "wav and flac files work") from None
+    if not np.isfinite(audio).all():
+        raise LoadError(f"{path}: holds samples that are no numbers")
     try:
         return with_borders(labelled(to_int16(audio.mean(axis=1)), rate_hz), text)
     except Silent as error:
@@ -148,9 +151,11 @@ def unknown_utterance(name: str, known: Iterable[str]) -> LoadError:
 def _transcribed(path: Path) -> Utterance:
     transcript = path.with_suffix(".txt")
     try:
-        text = " ".join(transcript.read_text().split())
-    except (OSError, UnicodeDecodeError):
+        text = " ".join(transcript.read_text(encoding="utf-8").split())
+    except OSError:
         raise LoadError(f"{path}: has no transcript", f"write what is said to {transcript.name} beside it") from None
+    except UnicodeDecodeError:
+        raise LoadError(f"{transcript}: is no UTF-8") from None
     if not text:
         raise LoadError(f"{transcript}: is empty", "write what is said there")
     return Utterance(path.stem, text)

@@ -14,6 +14,7 @@ from load.hearing import audible
 from wire.pcm import Pcm16, Pcm32f, to_float, to_int16
 
 FRAME_S = 0.02
+MIN_RATE_HZ, MAX_RATE_HZ = 4000, 384_000  # of a recording: below, speech is not heard; above, no converter is
 ACTIVE_RANGE_DB = 30.0  # frames this far below the loudest are pauses; speech itself spans about 30 dB (ITU-T P.56)
 
 
@@ -54,6 +55,8 @@ def labelled(pcm: Pcm16, rate_hz: int) -> Sound:
 
     Raises: Silent.
     """
+    if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+        raise Silent(f"no speech can be heard at {rate_hz} Hz")
     spans = audible(pcm, rate_hz)
     if not spans:
         raise Silent("no speech in it, only silence")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import aiohttp
+import numpy as np
 import soundfile
 
 from load.errors import LoadError
@@ -147,6 +148,8 @@ async def _by_http(http: aiohttp.ClientSession, voice: Voice, text: str) -> Made
         audio, rate_hz = await asyncio.to_thread(soundfile.read, io.BytesIO(data), dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise LoadError(f"{voice.url} answered with what is no wav: {error}") from None
+    if not np.isfinite(audio).all():
+        raise LoadError(f"{voice.url} spoke samples that are no numbers")
     return Made(to_int16(audio.mean(axis=1)), rate_hz)
 
 

@@ -114,6 +114,16 @@ def test_what_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
     soundfile.write(path, np.zeros(16000, np.int16), 16000)
     with pytest.raises(LoadError, match=r"a\.wav: no speech in it, only silence"):
         recorded(tmp_path)
+    soundfile.write(path, np.ones(16000, np.int16) * 9000, 1)
+    with pytest.raises(LoadError, match=r"a\.wav: no speech can be heard at 1 Hz"):
+        recorded(tmp_path)
+    soundfile.write(path, np.array([0.5, np.nan, np.inf] * 4000), 16000, subtype="FLOAT")
+    with pytest.raises(LoadError, match=r"a\.wav: holds samples that are no numbers"):
+        recorded(tmp_path)
+    path.with_suffix(".txt").write_bytes(b"caf\xe9")
+    with pytest.raises(LoadError, match=r"a\.txt: is no UTF-8"):
+        recorded(tmp_path)
+    path.with_suffix(".txt").write_text("hello")
     path.write_bytes(b"no audio at all")
     with pytest.raises(LoadError, match=r"a\.wav: cannot read it as audio") as caught:
         recorded(tmp_path)
