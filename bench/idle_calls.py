@@ -24,17 +24,17 @@ from load.lines.boundary import Line, LineClosed
 from load.lines.webrtc import rtc_line
 from load.lines.websocket import websocket_line
 from wire import calls
+from wire.pcm import AUDIO_FRAME_S
 
-MESSAGE_S = 0.02
 SETTLE_S = 3.0
 
 
 async def be_silent(line: Line, rate_hz: int) -> None:
-    silence = np.zeros(round(rate_hz * MESSAGE_S), np.int16)
+    silence = np.zeros(round(rate_hz * AUDIO_FRAME_S), np.int16)
     due_s = time.monotonic()
     while True:
         await line.send_audio(silence)
-        due_s += MESSAGE_S
+        due_s += AUDIO_FRAME_S
         await asyncio.sleep(max(0.0, due_s - time.monotonic()))
 
 

@@ -21,16 +21,16 @@ import numpy as np
 from deploy.errors import CallError
 from deploy.paths import offhook
 from deploy.player import Player
-from deploy.recording import Placed, Speech
+from deploy.recording import Speech
 from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NobodyThere, NoCall
 from load.lines.webrtc import rtc_line
 from load.lines.websocket import websocket_line
+from load.record import Placed
 from voice.media.level import first_audible
 from wire import calls
 from wire.errors import PeerError
-from wire.pcm import Pcm16
+from wire.pcm import AUDIO_FRAME_S, Pcm16
 
-MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
 ACKNOWLEDGE_S = 0.1  # `wire.calls.Played`
 GREETING_TIMEOUT_S = 20.0
 PATIENCE_S = 30.0  # without a message or audio from the server while an answer is due
@@ -120,7 +120,7 @@ class _Conversation:
         self._barge_in_s = barge_in_s
         self._patience_s = patience_s
         self._player = Player(hello.output_sample_rate_hz)
-        self._message_samples = round(MESSAGE_S * hello.sample_rate_hz)
+        self._message_samples = round(AUDIO_FRAME_S * hello.sample_rate_hz)
         self._to_say: deque[Pcm16] = deque()
         self._current: Spoken | None = None
         self._num_said = 0  # messages of the current file
@@ -218,18 +218,18 @@ class _Conversation:
         due_s = time.monotonic()
         while not self._hung_up:
             now = time.monotonic()
-            if now > due_s + MESSAGE_S:  # too late by a message: time is dropped, nothing is sent in a burst
+            if now > due_s + AUDIO_FRAME_S:  # too late by a message: time is dropped, nothing is sent in a burst
                 due_s = now
                 self._num_slips += 1
             if self._to_say:
                 piece = self._to_say.popleft()
-                self._caller_audio.append((now - MESSAGE_S, piece))
+                self._caller_audio.append((now - AUDIO_FRAME_S, piece))
                 self._note_sent(now)
                 piece = np.concatenate([piece, silence[piece.size :]])
             else:
                 piece = silence
             await self._line.send_audio(piece)
-            due_s += MESSAGE_S
+            due_s += AUDIO_FRAME_S
             await asyncio.sleep(max(0.0, due_s - time.monotonic()))
 
     def _note_sent(self, now: float) -> None:

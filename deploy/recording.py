@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 import soundfile
@@ -18,8 +18,6 @@ from wire.pcm import Pcm16, to_int16
 
 SENDABLE_HZ: tuple[SampleRate, ...] = get_args(SampleRate)
 DEFAULT_HZ: SampleRate = 16000  # for files whose rate the protocol does not have, or that differ from each other
-
-Placed: TypeAlias = tuple[float, Pcm16]  # when it sounded, and what
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from load.lines.boundary import Line, LineClosed
 from load.record import CallRecord, Said
 from wire import calls
 from wire.errors import PeerError
-from wire.pcm import Pcm16
+from wire.pcm import AUDIO_FRAME_S, Pcm16
 
-MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
 ACKNOWLEDGE_S = 0.1
 LISTEN_S = 0.25  # of the newest audio, to tell whether the agent is audible
 MAX_AHEAD_S = 600.0  # of audio that waits to be played: what ignores the pace of speech would fill the memory
@@ -75,7 +74,7 @@ class Caller:
         self._line = line
         self._clock = clock
         self._acknowledges = acknowledges and line.counts_samples
-        self._message_samples = round(MESSAGE_S * record.sample_rate_hz)
+        self._message_samples = round(AUDIO_FRAME_S * record.sample_rate_hz)
         self._silence: Pcm16 = np.zeros(self._message_samples, np.int16)
         self._room = room
         self._has_vanished = False
@@ -158,14 +157,14 @@ class Caller:
         while True:
             now = self._clock()
             self.record.late_s.append(now - due_s)
-            if now > due_s + MESSAGE_S:
+            if now > due_s + AUDIO_FRAME_S:
                 due_s = now
             piece = self._next_message(now)
             if self._room is not None:
-                piece = self._room.heard(piece, now - MESSAGE_S)
+                piece = self._room.heard(piece, now - AUDIO_FRAME_S)
             if self.is_sending:
                 await self._line.send_audio(piece)
-            due_s += MESSAGE_S
+            due_s += AUDIO_FRAME_S
             await asyncio.sleep(max(0.0, due_s - self._clock()))
 
     def _next_message(self, now: float) -> Pcm16:
@@ -175,7 +174,7 @@ class Caller:
         speech, begin = saying.speech, saying.position
         piece = speech.pcm[begin : begin + self._message_samples]
         saying.position += self._message_samples
-        self.record.sent.append((now - MESSAGE_S, piece))
+        self.record.sent.append((now - AUDIO_FRAME_S, piece))
         if saying.start_s is None and speech.start < saying.position:
             saying.start_s = now
         if saying.is_utterance and begin < speech.end <= saying.position:

@@ -20,11 +20,10 @@ from load.speech.resample import resampled
 from wire import calls
 from wire.errors import PeerError
 from wire.messages import PROTOCOL_VERSION, decode, encode
-from wire.pcm import Pcm16, to_float, to_int16
+from wire.pcm import AUDIO_FRAME_S, Pcm16, to_float, to_int16
 
 logger = logging.getLogger(__name__)
 
-MESSAGE_S = 0.02
 LOUD = 328  # of 32768: -40 dBFS
 ANSWER_HZ = 24000
 CLIENT_KINDS: tuple[type[calls.ClientMessage], ...] = calls.CLIENT_MESSAGES
@@ -85,7 +84,7 @@ class _NullCall:
                     continue
                 if np.abs(np.frombuffer(data, "<i2").astype(np.int32)).max(initial=0) > LOUD:
                     spoke_s = now
-                elif spoke_s is not None and now - spoke_s >= self._agent.answer_after_s - 2 * MESSAGE_S:
+                elif spoke_s is not None and now - spoke_s >= self._agent.answer_after_s - 2 * AUDIO_FRAME_S:
                     answering = tasks.create_task(self._answer(spoke_s))
                     spoke_s = None
             if answering is not None:
@@ -100,10 +99,10 @@ class _NullCall:
         await self._tell(calls.Final(self._turn, ""))
         await self._tell(calls.Reply(self._turn, self._agent.text))
         rate_hz = self._hello.output_sample_rate_hz
-        answer, size = self._agent.answer_at(rate_hz), round(MESSAGE_S * rate_hz)
+        answer, size = self._agent.answer_at(rate_hz), round(AUDIO_FRAME_S * rate_hz)
         first_s = loop.time()
         for number, begin in enumerate(range(0, answer.size, size)):
-            await asyncio.sleep(max(0.0, start_s + number * MESSAGE_S - loop.time()))
+            await asyncio.sleep(max(0.0, start_s + number * AUDIO_FRAME_S - loop.time()))
             await self._connection.send(answer[begin : begin + size].astype("<i2").tobytes())
         latency_ms = round(1000 * (first_s - spoke_s), 1)
         turn = calls.Turn(self._turn, "answered", "", self._agent.text, latency_ms, {"playout": latency_ms})

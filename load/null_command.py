@@ -12,15 +12,15 @@ import numpy as np
 from rich.console import Console
 
 from load.errors import LoadError
-from load.null_agent import ANSWER_HZ, MESSAGE_S, NullAgent
+from load.null_agent import ANSWER_HZ, NullAgent
 from load.speech.corpus import read_sound
 from load.speech.resample import resampled
-from wire.pcm import Pcm16, to_int16
+from wire.pcm import AUDIO_FRAME_S, Pcm16, to_int16
 
 HUM_S = 1.5
 HUM_HZ = 220.0
 SYLLABLE_HZ = 4.0  # where speech opens and closes most: its modulation spectrum (Houtgast and Steeneken, 1985)
-MIN_ANSWER_AFTER_S = 2 * MESSAGE_S  # it takes two quiet messages to know that a loud one was the last
+MIN_ANSWER_AFTER_S = 2 * AUDIO_FRAME_S  # it takes two quiet messages to know that a loud one was the last
 MAX_ANSWER_AFTER_S = 60.0
 
 

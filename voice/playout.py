@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wire.pcm import Pcm16
+from wire.pcm import AUDIO_FRAME_S, Pcm16
 
-MESSAGE_S = 0.02  # RFC 3551, 4.2: default packetization interval
 MAX_QUEUED_S = 20.0  # above this the synthesiser has to wait; bounds memory and wasted synthesis
 
 
@@ -39,7 +38,7 @@ class Playout:
     def __init__(self, rate_hz: int, lead_s: float) -> None:
         self.rate_hz = rate_hz
         self._lead_samples = round(lead_s * rate_hz)
-        self._message_samples = round(MESSAGE_S * rate_hz)
+        self._message_samples = round(AUDIO_FRAME_S * rate_hz)
         self._queue: deque[Pcm16] = deque()
         self._num_queued = 0
         self._words: list[SpokenWord] = []

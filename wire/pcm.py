@@ -18,6 +18,7 @@ from wire.errors import PeerError
 Pcm16: TypeAlias = NDArray[np.int16]
 Pcm32f: TypeAlias = NDArray[np.float32]
 
+AUDIO_FRAME_S = 0.02  # RFC 3551, 4.2: default packetization interval
 MAX_AUDIO_MESSAGE_S = 2.0  # longer binary messages are refused: one message must not hold a second socket up
 _FULL_SCALE = 32768.0
 _HEADER = struct.Struct("<I")

@@ -20,15 +20,14 @@ from aiortc.exceptions import InvalidAccessError, InvalidStateError
 from aiortc.mediastreams import MediaStreamError
 
 from wire.calls import RTC_HZ
-from wire.pcm import Pcm16
+from wire.pcm import AUDIO_FRAME_S, Pcm16
 
 PATH = "/v1/calls/rtc"
 SDP = "application/sdp"  # RFC 9725, 4.2
 FRAGMENT = "application/trickle-ice-sdpfrag"  # RFC 8840, 4.4
 # What aiortc raises for an SDP that is none, beside its own errors.
 BAD_SDP = (ValueError, AssertionError, LookupError, AttributeError, TypeError, InvalidAccessError, InvalidStateError)
-FRAME_S = 0.02  # RFC 3551, 4.2: default packetization interval
-FRAME_SAMPLES = round(RTC_HZ * FRAME_S)
+FRAME_SAMPLES = round(RTC_HZ * AUDIO_FRAME_S)
 MAX_FRAMES = 16  # given and not yet sent; above this the giver waits
 MAX_LATE_S = 0.1  # a process that stood still for longer does not send the silence of that time in a burst
 _TIME_BASE = fractions.Fraction(1, RTC_HZ)
@@ -77,7 +76,7 @@ class PacedTrack(MediaStreamTrack):
             self._part = self._part[:0]
         if pcm.size:
             self._on_frame(sample)
-        self._due_s += FRAME_S
+        self._due_s += AUDIO_FRAME_S
         # Both channels alike: aiortc would make stereo of mono by itself, 3 dB quieter.
         channels = np.repeat(np.pad(pcm, (0, FRAME_SAMPLES - pcm.size)), 2)
         frame = av.AudioFrame.from_ndarray(channels[np.newaxis], "s16", "stereo")

@@ -3,11 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.playout import MESSAGE_S, Playout, SpokenWord
+from voice.playout import Playout, SpokenWord
+from wire.pcm import AUDIO_FRAME_S
 
 RATE_HZ = 16000
 LEAD_S = 0.16
-MESSAGE = round(MESSAGE_S * RATE_HZ)
+MESSAGE = round(AUDIO_FRAME_S * RATE_HZ)
 
 
 def ramp(start: int, num_samples: int) -> np.ndarray:
@@ -21,7 +22,7 @@ def drain(playout: Playout, now: float, *, more_comes: bool = False) -> list[np.
     return messages
 
 
-def play(playout: Playout, start: float, end: float, every: float = MESSAGE_S) -> None:
+def play(playout: Playout, start: float, end: float, every: float = AUDIO_FRAME_S) -> None:
     for step in range(round((end - start) / every) + 1):
         drain(playout, start + step * every)
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from aiortc.mediastreams import MediaStreamError
 
-from wire.rtc import FRAME_S, FRAME_SAMPLES, MAX_FRAMES, PacedTrack
+from wire.pcm import AUDIO_FRAME_S
+from wire.rtc import FRAME_SAMPLES, MAX_FRAMES, PacedTrack
 
 
 def ramp(num_samples: int, start: int = 1) -> np.ndarray:
@@ -36,7 +37,7 @@ async def test_audio_leaves_at_once_and_whole() -> None:
     await track.put(pcm)
     started_s = time.monotonic()
     assert np.array_equal(np.concatenate(await frames(track, 5)), pcm)
-    assert time.monotonic() - started_s < 5 * FRAME_S  # not paced a second time
+    assert time.monotonic() - started_s < 5 * AUDIO_FRAME_S  # not paced a second time
 
 
 async def test_the_last_part_of_a_frame_is_filled_up_and_not_kept() -> None:
@@ -80,7 +81,7 @@ async def test_a_stall_is_not_made_up_for_by_a_burst_of_silence() -> None:
     time.sleep(0.3)  # noqa: ASYNC251 - the loop stands still
     started_s = time.monotonic()
     await frames(track, 4)
-    assert time.monotonic() - started_s >= 2 * FRAME_S
+    assert time.monotonic() - started_s >= 2 * AUDIO_FRAME_S
 
 
 async def test_a_stopped_track_ends() -> None:

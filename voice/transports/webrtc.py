@@ -37,8 +37,8 @@ from wire import calls
 from wire.errors import PeerError, Unavailable
 from wire.ice import MAX_CANDIDATES, admitted_lines
 from wire.messages import decode, encode
-from wire.pcm import Pcm16
-from wire.rtc import BAD_SDP, FRAME_S, PacedTrack
+from wire.pcm import AUDIO_FRAME_S, Pcm16
+from wire.rtc import BAD_SDP, PacedTrack
 from wire.sockets import Disconnected
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class WebRtcTransport:
         self._unsent: deque[str] = deque(maxlen=MAX_UNSENT)
         self._next_position = 0
         self._num_candidates = 0
-        self._inbox: asyncio.Queue[Pcm16 | calls.Played] = asyncio.Queue(round(INBOX_S / FRAME_S))
+        self._inbox: asyncio.Queue[Pcm16 | calls.Played] = asyncio.Queue(round(INBOX_S / AUDIO_FRAME_S))
         self._end: Exception | calls.Hangup | None = None
         self._changed = asyncio.Event()  # connected, or over
         self._opened = asyncio.Event()  # the data channel
