@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from deploy.errors import CallError
 from deploy.paths import offhook
 from deploy.player import Player
 from deploy.recording import Speech
+from load.errors import first_of
 from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NobodyThere, NoCall
 from load.lines.webrtc import rtc_line
 from load.lines.websocket import websocket_line
@@ -152,11 +152,11 @@ class _Conversation:
                 for task in running:
                     task.cancel()
         except* CallError as group:
-            failure = _first(group)
+            failure = first_of(group)
         except* LineClosed as group:
-            failure = failure or self._closed(_first(group))
+            failure = failure or self._closed(first_of(group))
         except* PeerError as group:
-            failure = failure or CallError(f"the server does not speak this protocol: {_first(group)}")
+            failure = failure or CallError(f"the server does not speak this protocol: {first_of(group)}")
         if failure is not None and self._ready is None:
             raise failure
         assert self._ready is not None
@@ -348,13 +348,3 @@ class _Conversation:
             return CallError(f"the server refused the call: {error.message}", retry)
         in_words = f"{CLOSE_CODES[closed.code]}, {closed}" if closed.code in CLOSE_CODES else str(closed)
         return CallError(f"the server closed the call: {error.message if error is not None else in_words}")
-
-
-E = TypeVar("E", bound=BaseException)
-
-
-def _first(group: BaseExceptionGroup[E]) -> E:
-    first: E | BaseExceptionGroup[E] = group
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    return first

@@ -18,7 +18,7 @@ from types import FrameType
 
 from rich.console import Console
 
-from load.errors import LoadError
+from load.errors import LoadError, first_of
 
 logger = logging.getLogger("load")
 
@@ -59,7 +59,7 @@ def main(argv: Sequence[str], prog: str = "python -m load") -> int:
         told = group.subgroup(LoadError)
         if told is None:
             raise
-        return _failed(_first(told))
+        return _failed(first_of(told))
     except KeyboardInterrupt:
         logger.error("stopped")
         return INTERRUPTED
@@ -99,11 +99,6 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     )
     found.add_argument("command", choices=tuple(COMMANDS), metavar="COMMAND", help="one of those below")
     return found
-
-
-def _first(group: BaseExceptionGroup[LoadError]) -> LoadError:
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _failed(error: LoadError) -> int:

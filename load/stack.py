@@ -44,7 +44,6 @@ class Stack:
     stt_url: str
     voice_url: str
     key_files: Mapping[str, Path]  # of the API key that a section's process demands: voice is for calls
-    log: Path  # of `offhook up`; those of the processes lie in `logs` beside it
 
 
 @contextlib.asynccontextmanager
@@ -76,7 +75,6 @@ async def started(
             stt_url=made.targets["stt"],
             voice_url=made.targets["tts"],
             key_files=made.key_files,
-            log=folder / "up.log",
         )
 
 

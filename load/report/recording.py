@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from load.errors import LoadError
+from load.errors import LoadError, first_of
 from load.report.document import Head, Kind, Plan, RunDocument, Validity
 from load.report.host import CpuMeter, commit, host, started_at
 from load.report.live import Tally, shown, summary
@@ -110,18 +110,13 @@ def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Itera
         told = failed.subgroup(LoadError)
         if told is None:
             raise
-        raise _leaf(told) from None
+        raise first_of(told) from None
     finally:
         gc.unfreeze()
         found.rest()
         assert found.validity is not None
         assert found.duration_s is not None
         found.run = found.writer.close(found.validity, found.duration_s, is_complete=is_complete)
-
-
-def _leaf(group: BaseExceptionGroup[LoadError]) -> LoadError:
-    first = group.exceptions[0]
-    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def conclude(found: Recording, arguments: argparse.Namespace, console: Console) -> int:
