@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from load.alignment import plain, word_error_rate
+from load.report.statistics import percentile
 from stt.segments import MAX_PIECE_S
 from stt.whisper import VIEW_S, Transcript, Whisper, load
 from tests.speech import RATE_HZ, clip_paths, read
@@ -87,7 +88,7 @@ def latencies(short: Whisper, stock: Whisper, num: int) -> list[dict[str, float]
             {
                 "speech_s": seconds,
                 "median_ms": statistics.median(fast),
-                "p90_ms": float(np.percentile(fast, 90)),
+                "p90_ms": percentile(fast, 90),
                 "stock_median_ms": statistics.median(slow),
                 "with_words_median_ms": statistics.median(aligned),
             }

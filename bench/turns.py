@@ -15,7 +15,6 @@ import asyncio
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,12 +26,11 @@ from importlib.util import find_spec
 from itertools import cycle, islice
 from pathlib import Path
 
-import numpy as np
-
 from deploy.call import call
 from deploy.call_report import TurnReport, report
 from deploy.errors import DeployError
 from deploy.recording import Speech, read_speech
+from load.report.statistics import percentile
 from voice.budget import STAGES
 from wire import calls
 
@@ -96,7 +94,7 @@ def table(turns: list[TurnReport]) -> str:
     lines = [f"{'ms':24}{'n':>6}{'median':>9}{'p90':>9}{'p95':>9}{'max':>9}"]
     for name, values in rows:
         if values:
-            figures = (statistics.median(values), *np.percentile(values, (90, 95)), max(values))
+            figures = (*(percentile(values, p) for p in (50, 90, 95)), max(values))
             lines.append(f"{name:24}{len(values):6}" + "".join(f"{f:9.0f}" for f in figures))
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in Counter(t.outcome for t in turns).items())
     return "\n".join([*lines, f"turns: {outcomes}"])

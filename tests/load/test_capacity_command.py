@@ -24,7 +24,7 @@ def capacity(*flags: str, url: str, folder: Path) -> int:
 def test_a_server_that_answers_everybody_carries_at_least_as_many_as_are_tried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ("--max", "2", "--repeats", "1", "--for", "3", "--budget-ms", "2000")
+    flags = ("--max", "2", "--repeats", "1", "--for", "1", "--budget-ms", "2000")
     with null_server(answer_after_s=0.3) as url:
         capacity(*flags, url=url, folder=tmp_path)
     assert "at least 2 calls at once" in capsys.readouterr().out
