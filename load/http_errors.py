@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from wire.errors import PeerError
+from wire.messages import read_json_object
 
 MAX_REASON = 200  # characters that are shown of it
 
@@ -10,10 +11,8 @@ MAX_REASON = 200  # characters that are shown of it
 def stated_reason(body: str) -> str | None:
     """Of `{"error": {"message": ...}}` as OpenAI has it, or `{"detail": ...}` as FastAPI does; None of neither."""
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
+        found = read_json_object(body)
+    except PeerError:
         return None
     error = found.get("error")
     reason = error.get("message") if isinstance(error, dict) else found.get("detail")

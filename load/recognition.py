@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,8 @@ from load.lines.boundary import is_here
 from load.measure import BEFORE_ALL, window_s
 from load.record import CallRecord
 from load.track import Track, track_of
+from wire.errors import PeerError
+from wire.messages import read_json_object
 from wire.pcm import Pcm16
 
 # What tiny.en is late by with words within a stretch. Without it the middle 90 % of 477 words lie between -84 and
@@ -73,8 +74,8 @@ class Recogniser:
         """Raises: LoadError when nobody there recognises, or not with that model or key."""
         text = await self._ask("GET", "/v1/models", None, CHECK_TIMEOUT_S)
         try:
-            known = [str(model["id"]) for model in json.loads(text)["data"]]
-        except (ValueError, LookupError, TypeError):
+            known = [str(model["id"]) for model in read_json_object(text)["data"]]
+        except (PeerError, LookupError, TypeError):
             raise LoadError(f"{self._url}: its /v1/models cannot be read", NOT_THERE) from None
         if self._model is not None and self._model not in known:
             raise LoadError(f"{self._url} has no model '{self._model}'", f"it has: {', '.join(known) or 'none'}")
@@ -85,8 +86,9 @@ class Recogniser:
         async with self._turn:
             text = await self._transcript(wav)
         try:
-            return [HeardWord(str(w["word"]), float(w["start"]), float(w["end"])) for w in json.loads(text)["words"]]
-        except (ValueError, LookupError, TypeError):
+            words = read_json_object(text)["words"]
+            return [HeardWord(str(word["word"]), float(word["start"]), float(word["end"])) for word in words]
+        except (PeerError, ValueError, OverflowError, LookupError, TypeError):
             raise LoadError(f"{self._url} gave no times of words: {text[:MAX_REASON]!r}") from None
 
     async def _transcript(self, wav: bytes) -> str:

@@ -10,6 +10,8 @@ from wire import sse
 from wire.errors import PeerError
 from wire.messages import read_json_object
 
+MAX_COUNT = 2**53  # of tokens; above, a float cannot count
+
 
 @dataclass
 class Answer:
@@ -75,4 +77,4 @@ def _text(body: Mapping[str, Any]) -> str:
 
 def _count(counts: object, name: str) -> int | None:
     value = counts.get(name) if isinstance(counts, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None

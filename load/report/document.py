@@ -185,6 +185,7 @@ def parse_run(text: str) -> RunDocument:
     """Raises: Invalid."""
     try:
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        json.dumps(value, ensure_ascii=False).encode()  # json takes lone surrogates, and no file does
     except (ValueError, RecursionError) as error:
         raise Invalid("", f"not JSON: {error}") from None
     if isinstance(value, dict) and (version := value.get("schema_version")) != SCHEMA_VERSION:

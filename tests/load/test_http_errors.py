@@ -21,6 +21,7 @@ from load.http_errors import MAX_REASON, retry_after_s, stated_reason
         ("[]", None),
         ("<html>", None),
         ("", None),
+        ('{"detail": "\\ud800"}', None),
         ("[" * 100_000, None),
     ],
 )

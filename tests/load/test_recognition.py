@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fastapi import FastAPI, Response
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -170,6 +171,23 @@ async def test_a_service_that_does_not_recognise_fails_the_call_by_its_number() 
 async def test_what_is_no_address_is_said_to_be_none(url: str) -> None:
     with pytest.raises(LoadError, match=r"no address|no recognition"):
         await Recogniser(url).check()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{}",
+        '{"words": [{"word": "a", "start": NaN, "end": 1}]}',
+        '{"words": [{"word": "a", "start": 0, "end": 1' + "0" * 400 + "}]}",
+        '{"words": [{"word": "\\ud800", "start": 0, "end": 1}]}',
+    ],
+)
+async def test_an_answer_without_words_and_their_times_is_one_line(answer: str) -> None:
+    app = FastAPI()
+    app.post("/v1/audio/transcriptions")(lambda: Response(answer, media_type="application/json"))
+    async with serving(app, Lifecycle("stt"), EdgeConfig(port=0)) as url:
+        with pytest.raises(LoadError, match="gave no times of words"):
+            await Recogniser(url).words(tone(0.5, RATE_HZ), RATE_HZ)
 
 
 async def test_a_silent_call_asks_nobody() -> None:

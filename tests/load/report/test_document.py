@@ -71,6 +71,7 @@ def test_an_unknown_key_is_answered_with_the_nearest_known() -> None:
         ('{"schema_version": 2}', "this program reads 1, got 2"),
         ('{"schema_version": NaN}', "NaN is no JSON"),
         ('{"schema_version": 1e999}', "out of range"),
+        ('{"schema_version": 1, "head": "\\ud800"}', "surrogates not allowed"),
         ("[" * 100_000, "not JSON"),
     ],
 )
