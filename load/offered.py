@@ -52,7 +52,9 @@ Offered: TypeAlias = Open | Fixed
 def add_arrival_flags(parser: argparse.ArgumentParser) -> None:
     """The command adds `--seed` itself."""
     group = parser.add_argument_group(
-        "load", "how many calls, and when they begin (default: one call); --for is needed with --poisson, --ramp, --day"
+        "load",
+        "how many calls, and when they begin (default: one call, or each scenario once);"
+        " --for is needed with --poisson, --ramp, --day",
     )
     group.add_argument("--calls", type=int, metavar="N", help="calls in all (default: as many as at once)")
     group.add_argument("--at-once", type=int, metavar="K", help="calls at the same time (default: 1)")

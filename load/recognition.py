@@ -179,7 +179,9 @@ def add_recognition_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stt-url", default=DEFAULT_URL, metavar="URL", help="who recognises what was heard (default: %(default)s)"
     )
-    parser.add_argument("--stt-key-file", type=Path, metavar="FILE", help="holds its API key (default: none)")
+    parser.add_argument(
+        "--stt-key-file", type=Path, metavar="FILE", help="holds the recogniser's API key (default: none)"
+    )
     parser.add_argument(
         "--no-recognition",
         action="store_true",

@@ -35,16 +35,25 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delivery", default="{}", metavar="YAML", help="how, such as '{speed: 1.2, num_pauses: 1, telephone: mulaw}'"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (default: %(default)s)")
 
 
 def add_voice_flags(parser: argparse.ArgumentParser) -> None:
     """Where callers get their speech; for every command that has callers."""
-    parser.add_argument("--voice-url", default="http://127.0.0.1:8102", help="who speaks (default: %(default)s)")
-    parser.add_argument("--voice", metavar="NAME", help="(default: the first one there)")
-    parser.add_argument("--voice-model", metavar="ID", help="for servers that want one (default: none)")
-    parser.add_argument("--voice-speed", type=float, default=1.0, metavar="X", help="(default: %(default)s)")
-    parser.add_argument("--voice-key-file", type=Path, metavar="FILE", help="holds its API key (default: none)")
+    parser.add_argument(
+        "--voice-url",
+        default="http://127.0.0.1:8102",
+        metavar="URL",
+        help="who speaks for callers (default: %(default)s)",
+    )
+    parser.add_argument("--voice", metavar="NAME", help="the callers' voice (default: the first one there)")
+    parser.add_argument("--voice-model", metavar="ID", help="for voice servers that want one (default: none)")
+    parser.add_argument(
+        "--voice-speed", type=float, default=1.0, metavar="X", help="asked of the voice server (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--voice-key-file", type=Path, metavar="FILE", help="holds the voice server's API key (default: none)"
+    )
     parser.add_argument(
         "--recordings", type=Path, metavar="FOLDER", help="NAME.wav beside NAME.txt, instead of a voice (default: none)"
     )
