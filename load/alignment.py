@@ -7,6 +7,7 @@ word begins the reply when it starts the first run that matches the head of the 
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,9 +25,10 @@ class HeardWord:
 
 
 def plain(text: str) -> list[str]:
-    """Lower case words without punctuation."""
-    kept = "".join(char if char.isalnum() or char in " '" else " " for char in text.lower())
-    return kept.split()
+    """Lower case words without punctuation, however their characters and apostrophes are written."""
+    text = unicodedata.normalize("NFC", text.lower()).replace("’", "'")
+    kept = "".join(char if char.isalnum() or char == "'" else " " for char in text)
+    return [bare for word in kept.split() if (bare := word.strip("'"))]
 
 
 def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:

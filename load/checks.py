@@ -37,9 +37,10 @@ class Known:
     ) -> None:
         self.expect = expect
         self.from_s = from_s
-        self.at_s = at_s
         self.whole = call
         self.is_unsaid = num_said > len(call.said)  # begun, and not said to its end
+        at_s = min([at_s, *(said.start_s for said in call.said[num_said:])])  # what follows is about the next utterance
+        self.at_s = at_s
         self.call = replace(
             call,
             said=call.said[:num_said],

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from load.alignment import HeardWord, reply_begins_at, word_error_rate
 from load.hearing import clicks
-from load.interruption import Interruption, interruption
+from load.interruption import BEFORE_S, Interruption, interruption
 from load.record import CallRecord, TurnOutcome, TurnRecord
 from load.resumption import resumption
 from load.told import Message, Reply, claimed, replies, reply_text, reported_s, understood
@@ -179,7 +179,7 @@ def _outcome(call: CallRecord, track: Track, index: int, answer: Heard | None) -
     said = call.said[index]
     if said.is_backchannel:
         return "unasked"
-    begun = track.audible(said.start_s, said.end_s)
+    begun = track.audible(said.start_s - BEFORE_S, said.end_s)  # from before: what goes on has not begun here
     if not said.is_barge_in and any(said.start_s < heard.start_s < said.end_s - CUT_IN_S for heard in begun):
         return "cut_in"
     if answer is None:

@@ -332,4 +332,6 @@ class _Speaker:
         elif step.what in ("stop", "duck"):
             await self._caller.until_quiet(STOPPED_S, within_s)
         else:
-            await self._caller.until_audible(self._said_s, max(0.0, self._said_s + within_s - from_s))
+            record = self._caller.record
+            asked_s = self._said_s if record.said else record.ready_s or from_s  # a greeting counts from the beginning
+            await self._caller.until_audible(self._said_s, max(0.0, asked_s + within_s - from_s))

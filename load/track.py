@@ -42,6 +42,7 @@ class Pause:
 class _Piece:
     start_s: float
     arrived_s: float
+    ahead_s: float  # audio that lay there unplayed when it had come, it included
     pcm: Pcm16
     dropped: Pcm16  # what followed in it when it was cleared
 
@@ -56,7 +57,9 @@ class Track:
         for arrived_s, pcm in pieces:
             while clears and clears[0] <= arrived_s:
                 self._clear(clears.popleft())
-            self._pieces.append(_Piece(max(arrived_s, self.end_s), arrived_s, pcm, _NOTHING))
+            start_s = max(arrived_s, self.end_s)
+            ahead_s = start_s - arrived_s + pcm.size / rate_hz
+            self._pieces.append(_Piece(start_s, arrived_s, ahead_s, pcm, _NOTHING))
         for at_s in clears:
             self._clear(at_s)
         self._starts = [piece.start_s for piece in self._pieces]
@@ -114,11 +117,11 @@ class Track:
 
     def lead_s(self, from_s: float, to_s: float) -> float | None:
         """The most audio that lay there unplayed when a packet had come, of those that are played in that time."""
-        leads = [
-            piece.start_s - piece.arrived_s + (piece.pcm.size + piece.dropped.size) / self.rate_hz
+        leads = (
+            piece.ahead_s
             for piece in self._between(from_s, to_s)
-            if piece.start_s >= from_s
-        ]
+            if piece.start_s + (piece.pcm.size + piece.dropped.size) / self.rate_hz > from_s
+        )
         return max(leads, default=None)
 
     def pauses(self, from_s: float, to_s: float) -> list[Pause]:

@@ -40,6 +40,9 @@ def test_a_reply_that_was_heard_as_it_is_begins_at_once(words: list[str]) -> Non
     [
         ("One two three.", "one two three", 0.0),
         ("one two", "one", 0.5),
+        ("I don't know", "i don’t know", 0.0),
+        ("he said yes", "he said 'yes'", 0.0),
+        ("caf\u00e9 \uac00", "cafe\u0301 \u1100\u1161", 0.0),
         ("", "", 0.0),
         ("", "one", 1.0),
         ("a", "", 1.0),

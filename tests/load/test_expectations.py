@@ -344,3 +344,10 @@ def test_whatever_was_recorded_has_a_verdict(
     [found] = judge(record, [Checkpoint("here", Expect(**expected), num_said, from_s, at_s)], recognised)
     assert found.check
     assert found.found
+
+
+def test_what_follows_the_next_utterance_is_not_about_the_one_before() -> None:
+    """However long an answer may take."""
+    record = call([QUESTION, replace(BARGE, is_barge_in=False, start_s=5.0, end_s=6.0)], [*ANSWERED, (6.5, ANSWER)])
+    checkpoint = Checkpoint("steps[1].expect", Expect(within_ms=10_000.0, num_answers=1), 1, 4.0, 14.0)
+    assert [verdict.passed for verdict in judge(record, [checkpoint])] == [True, True]

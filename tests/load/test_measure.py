@@ -111,6 +111,13 @@ def test_an_agent_that_speaks_before_the_turn_is_over_has_cut_in() -> None:
     assert just.outcome != "cut_in"
 
 
+@pytest.mark.parametrize("samples", range(0, 80, 10))
+def test_an_agent_that_was_speaking_when_the_caller_began_has_not_cut_in(samples: int) -> None:
+    """Wherever its waveform is at that moment."""
+    [turn] = turns(call([QUESTION], [(0.4 - samples / RATE_HZ, tone(1.0, RATE_HZ)), (2.5, tone(1.0, RATE_HZ))]))
+    assert (turn.outcome, turn.latency_s) == ("answered", pytest.approx(0.5, abs=CLOSE))
+
+
 def test_where_the_player_ran_dry_is_a_gap_of_the_answer() -> None:
     [turn] = turns(call([QUESTION], [(2.5, tone(0.4, RATE_HZ)), (3.02, tone(0.4, RATE_HZ))]))
     assert turn.gaps_s == (pytest.approx(0.12, abs=0.001),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from load.caller import Speech
 from load.dial import Dial
 from load.errors import LoadError
+from load.expectations import judge
 from load.faults.site import Site
 from load.faults.stages import LlmStall
 from load.null_agent import NullAgent
@@ -55,9 +57,9 @@ def part_of(scenario: Scenario) -> Part:
     return Part(speeches, sounds)
 
 
-async def play(url: str, *steps: Step, seed: int = 0, **setting) -> Course:
+async def play(url: str, *steps: Step, seed: int = 0, begun_s: float = 0.0, **setting) -> Course:
     scenario = Scenario(name="test", about="a test", steps=steps, **setting)
-    start_s, numbers = time.monotonic(), itertools.count(1)
+    start_s, numbers = time.monotonic() - begun_s, itertools.count(1)
     venue = Venue(Dial(url, "websocket"), Site(), lambda: time.monotonic() - start_s, lambda: next(numbers))
     return await perform(scenario, part_of(scenario), venue, seed=seed, scheduled_s=0.0)
 
@@ -200,3 +202,20 @@ async def test_an_echo_reaches_the_server() -> None:
         twice = await play(url, Say("a"), WaitForAnswer(), Silence(700), echo=Echo(level_db=0.0, delay_ms=100.0))
     assert sum(m["type"] == "turn" for _, m in once.acts[0].record.messages) == 1
     assert sum(m["type"] == "turn" for _, m in twice.acts[0].record.messages) >= 2
+
+
+async def test_a_greeting_is_waited_for_however_long_the_run_has_gone_on() -> None:
+    async def greet(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send(encode(calls.Ready(1, "", RATE_HZ, OUTPUT_HZ, "", 0)))
+        await asyncio.sleep(0.5)
+        await connection.send(tone(0.4, OUTPUT_HZ).tobytes())
+        async for data in connection:
+            if isinstance(data, str) and "hangup" in data:
+                await connection.send(encode(calls.Bye("hangup")))
+
+    async with serve(greet, "127.0.0.1", 0) as server:
+        url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/v1/calls"
+        course = await play(url, Expect("speech", within_ms=8000.0), begun_s=100.0)
+    [act] = course.acts
+    assert [verdict.passed for verdict in judge(act.record, act.checkpoints)] == [True]

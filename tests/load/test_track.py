@@ -74,6 +74,13 @@ def test_lead_is_what_lies_unplayed_when_a_packet_has_come() -> None:
     assert Track([], RATE_HZ).lead_s(0.0, 1.0) is None
 
 
+def test_lead_is_that_of_the_packet_that_sounds_and_of_what_was_cleared() -> None:
+    assert Track([(1.0, tone(3.0, RATE_HZ))], RATE_HZ).lead_s(1.001, 4.0) == pytest.approx(3.0)
+    seconds = [(1.0, tone(1.0, RATE_HZ))] * 5
+    assert Track(seconds, RATE_HZ, [2.5]).lead_s(1.001, 3.0) == pytest.approx(5.0)
+    assert Track(seconds[:2], RATE_HZ).lead_s(3.0, 4.0) is None
+
+
 @pytest.mark.parametrize("early_s", [0.0, 1e-9, 0.05])
 def test_what_was_played_before_that_time_makes_no_gap_and_no_pause_in_it(early_s: float) -> None:
     track = Track([*packets(tone(0.2, RATE_HZ), 1.0), *packets(tone(0.2, RATE_HZ), 3.0)], RATE_HZ)
