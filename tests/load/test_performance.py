@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 from collections.abc import Sequence
@@ -208,11 +207,14 @@ async def test_a_greeting_is_waited_for_however_long_the_run_has_gone_on() -> No
     async def greet(connection: ServerConnection) -> None:
         await connection.recv()
         await connection.send(encode(calls.Ready(1, "", RATE_HZ, OUTPUT_HZ, "", 0)))
-        await asyncio.sleep(0.5)
-        await connection.send(tone(0.4, OUTPUT_HZ).tobytes())
+        num_heard = 0
         async for data in connection:
+            num_heard += isinstance(data, bytes)
+            if num_heard == 25:
+                await connection.send(tone(0.4, OUTPUT_HZ).tobytes())
             if isinstance(data, str) and "hangup" in data:
                 await connection.send(encode(calls.Bye("hangup")))
+                return
 
     async with serve(greet, "127.0.0.1", 0) as server:
         url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/v1/calls"
