@@ -41,18 +41,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 def main(argv: Sequence[str], prog: str = "python -m load") -> int:
     _log_to_stderr(prog)
-    if unreadable := [text for text in argv if not _is_text(text)]:
-        return _failed(LoadError(f"no UTF-8: {unreadable[0]!a}", "results, which hold the command line, are UTF-8"))
-    name = _parser(prog).parse_args(argv[:1] or ["--help"]).command
-    module = importlib.import_module(COMMANDS[name][0])  # one command alone: the others need time to load
-    parser = argparse.ArgumentParser(prog=f"{prog} {name}", description=COMMANDS[name][1])
-    module.add_flags(parser)
-    arguments = parser.parse_args(argv[1:])
-    arguments.command_line = shlex.join([*prog.split(), *argv])
-    console = Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        status: int = module.run(arguments, console)
+        return _run(argv, prog)
     except LoadError as error:
         return _failed(error)
     except BaseExceptionGroup as group:
@@ -65,11 +56,29 @@ def main(argv: Sequence[str], prog: str = "python -m load") -> int:
         return INTERRUPTED
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _run(argv: Sequence[str], prog: str) -> int:
+    """Raises: LoadError."""
+    if unreadable := [text for text in argv if not _is_text(text)]:
+        raise LoadError(f"no UTF-8: {unreadable[0]!a}", "results, which hold the command line, are UTF-8")
+    name = _parser(prog).parse_args(argv[:1] or ["--help"]).command
+    module = importlib.import_module(COMMANDS[name][0])  # one command alone: the others need time to load
+    parser = argparse.ArgumentParser(prog=f"{prog} {name}", description=COMMANDS[name][1])
+    module.add_flags(parser)
+    arguments = parser.parse_args(argv[1:])
+    arguments.command_line = shlex.join([*prog.split(), *argv])
+    console = Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
+    status: int = module.run(arguments, console)
     return status
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
-    """As Ctrl-C does, also where that is ignored, as in a shell's background."""
+    """As Ctrl-C does, also where that is ignored, as in a shell's background.
+
+    Once: coreutils' `timeout` sends it twice, and a second Ctrl-C would not wait for the results.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     handler = signal.getsignal(signal.SIGINT)
     (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -175,7 +176,9 @@ def test_a_run_that_is_terminated_keeps_its_results_and_its_audio(agent: str, re
         while not result.exists() and time.monotonic() < until_s:
             time.sleep(0.05)
         process.terminate()
-        assert process.wait(30) == 130
+        time.sleep(0.01)
+        process.terminate()
+        assert process.wait(30) in (130, -signal.SIGTERM)  # the second may come when it is all over
     found = read_run(result)
     assert not found.is_complete
     assert found.validity is not None
