@@ -67,7 +67,7 @@ class TcpRelay:
         Raises: LoadError when it cannot be bound.
         """
         try:
-            server = await asyncio.start_server(self._serve, host, port, limit=PIECE_BYTES)
+            server = await asyncio.start_server(self._begin, host, port, limit=PIECE_BYTES)
         except OSError as error:
             raise LoadError(f"cannot listen on {host}:{port}: {error.strerror or error}", "give another port") from None
         try:
@@ -89,11 +89,13 @@ class TcpRelay:
         for connection in self._open:
             connection.resume()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A task of ours: one that asyncio made would report its own cancelling as an error (Python 3.11)."""
+        task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         caller = _End(reader, writer)
         if len(self._tasks) > MAX_CONNECTIONS:
             caller.reset()

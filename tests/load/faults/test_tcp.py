@@ -233,3 +233,19 @@ async def test_a_call_over_websocket_is_held_through_the_relay() -> None:
             assert turn.outcome == "answered"
             relay.do(HalfClose(at_s=0))
             await caller.until_closed()
+
+
+async def test_a_relay_that_closes_over_a_connection_reports_no_error() -> None:
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+    target = Target()
+    async with target.up() as address:
+        relay = TcpRelay(*address, NO_IMPAIRMENT, NO_IMPAIRMENT, np.random.default_rng(1))
+        async with relay.open() as at:
+            _, writer = await asyncio.open_connection(*at)
+            await target.accepted.get()
+            await eventually(lambda: relay.statistics.num_open == 1)
+        await eventually(lambda: relay.statistics.num_open == 0)
+        await asyncio.sleep(0)
+        writer.transport.abort()
+    assert told == []
