@@ -242,10 +242,12 @@ async def test_a_relay_that_closes_over_a_connection_reports_no_error() -> None:
     async with target.up() as address:
         relay = TcpRelay(*address, NO_IMPAIRMENT, NO_IMPAIRMENT, np.random.default_rng(1))
         async with relay.open() as at:
-            _, writer = await asyncio.open_connection(*at)
-            await target.accepted.get()
+            _, caller = await asyncio.open_connection(*at)
+            _, server = await target.accepted.get()
             await eventually(lambda: relay.statistics.num_open == 1)
-        await eventually(lambda: relay.statistics.num_open == 0)
         await asyncio.sleep(0)
-        writer.transport.abort()
+        for writer in (caller, server):
+            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
     assert told == []
