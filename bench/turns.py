@@ -29,7 +29,8 @@ from pathlib import Path
 from deploy.call import call
 from deploy.call_report import TurnReport, report
 from deploy.errors import DeployError
-from deploy.recording import Speech, read_speech
+from deploy.recording import read_speech
+from load.caller import Speech
 from load.report.statistics import percentile
 from voice.budget import STAGES
 from wire import calls

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.call import Heard, Spoken
+from load.told import reply_text
 from voice.budget import BUDGET_S
 
 BAR_CELLS = 42  # of a terminal line: the line of 700 ms lies at two thirds of them
@@ -56,35 +57,36 @@ class CallReport:
 def report(url: str, heard: Heard, recording: Path | None) -> CallReport:
     turns = tuple(_turn(spoken, heard) for spoken in heard.spoken if spoken.sent_s is not None or spoken.numbers)
     path = None if recording is None else str(recording)
-    return CallReport(url, heard.ready.call, heard.ready.voice, turns, heard.num_slips, path)
+    return CallReport(url, heard.ready["call"], heard.ready["voice"], turns, heard.num_slips, path)
 
 
 def _turn(spoken: Spoken, heard: Heard) -> TurnReport:
     latency_ms = None
     if spoken.answered_s is not None and spoken.sent_s is not None:
         latency_ms = round(1000 * (spoken.answered_s - spoken.sent_s), 1)
-    last = spoken.turn.turn if spoken.turn is not None else max(spoken.numbers, default=0)
-    exchange, turn = _exchange(last, heard), heard.turns.get(last)
+    last = spoken.turn if spoken.turn is not None else max(spoken.numbers, default=0)
+    exchange, turn = _exchange(last, heard), heard.turn(last)
     return TurnReport(
         file=spoken.speech.name,
-        outcome=turn.outcome if turn is not None else "not ended",
+        outcome=turn["outcome"] if turn is not None else "not ended",
         transcript=exchange.transcript,
         answer=exchange.answer,
         heard=exchange.heard,
         latency_ms=latency_ms,
-        server_latency_ms=turn.latency_ms if turn is not None else None,
-        stages_ms=dict(turn.stages_ms) if turn is not None else {},
-        errors=tuple(spoken.errors),
+        server_latency_ms=turn["latency_ms"] if turn is not None else None,
+        stages_ms=dict(turn["stages_ms"]) if turn is not None else {},
+        errors=spoken.errors,
         earlier=tuple(_exchange(number, heard) for number in spoken.numbers if number < last),
     )
 
 
 def _exchange(number: int, heard: Heard) -> Exchange:
-    turn = heard.turns.get(number)
+    final, turn = heard.final(number), heard.turn(number)
+    understood = final or turn
     return Exchange(
-        transcript=heard.finals.get(number, turn.text if turn is not None else ""),
-        answer=heard.replies.get(number, "").strip(),
-        heard=turn.heard.strip() if turn is not None else "",
+        transcript=understood["text"] if understood is not None else "",
+        answer=reply_text(heard.record, number).strip(),
+        heard=turn["heard"].strip() if turn is not None else "",
     )
 
 

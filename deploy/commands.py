@@ -28,8 +28,9 @@ from deploy.store import Store
 from deploy.up import up
 from deploy.weights import Puller
 from load.errors import LoadError
+from load.record import CallRecord
 from load.recording_wav import write_stereo
-from load.track import Track
+from load.track import Track, track_of
 from wire import calls
 from wire.calls import RTC_HZ
 from wire.config import ConfigError, read_key
@@ -117,8 +118,7 @@ def _call(arguments: argparse.Namespace) -> None:
     except CallBroken as error:
         heard, broken = error.heard, error
     if arguments.out is not None:
-        caller, agent = Track(heard.caller_audio, rate_hz), Track(heard.agent_audio, hello.output_sample_rate_hz)
-        _write(arguments.out, caller, agent, heard.start_s)
+        _write(arguments.out, heard.record)
     result = report(url, heard, arguments.out)
     if arguments.json:
         sys.stdout.write(json.dumps(dataclasses.asdict(result), ensure_ascii=False) + "\n")
@@ -129,10 +129,11 @@ def _call(arguments: argparse.Namespace) -> None:
         raise broken
 
 
-def _write(path: Path, caller: Track, agent: Track, start_s: float) -> None:
+def _write(path: Path, record: CallRecord) -> None:
     """Raises: CallError."""
+    caller = Track(record.sent, record.sample_rate_hz)
     try:
-        write_stereo(path, caller, agent, start_s, start_s)
+        write_stereo(path, caller, track_of(record), record.placed_s, record.placed_s)
     except LoadError as error:
         raise CallError(str(error), error.hint) from None
 

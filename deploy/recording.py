@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +10,7 @@ import numpy as np
 import soundfile
 
 from deploy.errors import CallError
+from load.caller import Speech
 from voice.media.level import speech_end
 from voice.media.resample import Resampler
 from wire.calls import SampleRate
@@ -20,17 +20,10 @@ SENDABLE_HZ: tuple[SampleRate, ...] = get_args(SampleRate)
 DEFAULT_HZ: SampleRate = 16000  # for files whose rate the protocol does not have, or that differ from each other
 
 
-@dataclass(frozen=True)
-class Speech:
-    """`end_sample`: up to where speech is audible; silence after it is part of the file, not of the turn."""
-
-    name: str
-    pcm: Pcm16
-    end_sample: int
-
-
 def read_speech(paths: Sequence[Path], rate_hz: SampleRate | None = None) -> tuple[list[Speech], SampleRate]:
     """The files as mono at `rate_hz`; without it at their own where they share one that the protocol has.
+
+    Silence behind the last audible sample is part of the file, not of the turn.
 
     Raises: CallError.
     """
@@ -41,10 +34,10 @@ def read_speech(paths: Sequence[Path], rate_hz: SampleRate | None = None) -> tup
     for path, (pcm, from_hz) in zip(paths, read, strict=True):
         resampler = Resampler(from_hz, rate_hz)
         pcm = np.concatenate([resampler.push(pcm), resampler.flush()])
-        end_sample = speech_end(pcm, rate_hz)
-        if end_sample == 0:
+        end = speech_end(pcm, rate_hz)
+        if end == 0:
             raise CallError(f"{path}: no speech in it, only silence", "give a recording of somebody who speaks")
-        speeches.append(Speech(path.name, pcm, end_sample))
+        speeches.append(Speech(path.name, "", pcm, 0, end))
     return speeches, rate_hz
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from load.echo import EchoRoom
+from load.errors import first_of
 from load.hearing import audible
 from load.lines.boundary import Line, LineClosed
 from load.record import CallRecord, Said
@@ -77,9 +78,11 @@ class Caller:
         self._message_samples = round(AUDIO_FRAME_S * record.sample_rate_hz)
         self._silence: Pcm16 = np.zeros(self._message_samples, np.int16)
         self._room = room
+        self.broken_by: LineClosed | PeerError | None = None
+        self.received_s = 0.0  # when the last audio or message came
+        self.played_until_s = 0.0  # when all that was received will have sounded
         self._has_vanished = False
         self._saying: deque[_Saying] = deque()
-        self._played_until_s = 0.0  # when all that was received will have sounded
         self._received_samples = 0
         self._state: str | None = None  # what the server says it does, if it does
         self._audible: list[tuple[float, float]] = []  # stretches of the agent's answers, as they sound
@@ -94,9 +97,11 @@ class Caller:
                 for task in beside:
                     task.cancel()
         except* LineClosed as group:
-            self._end(f"the line was closed: {group.exceptions[0]}")
+            self.broken_by = first_of(group)
+            self._end(f"the line was closed: {self.broken_by}")
         except* PeerError as group:
-            self._end(f"the server broke the protocol: {group.exceptions[0]}")
+            self.broken_by = first_of(group)
+            self._end(f"the server broke the protocol: {self.broken_by}")
         finally:
             self.record.ended_s = self._clock()
 
@@ -114,6 +119,15 @@ class Caller:
         while self._saying:
             await self._next_change()
 
+    async def until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
+        """False when it did not within `timeout_s`. Looked at whenever something came, or was said."""
+        deadline_s = self._clock() + timeout_s
+        while not holds():
+            if (left_s := deadline_s - self._clock()) <= 0:
+                return False
+            await self._next_change(min(left_s, LISTEN_S))
+        return True
+
     def audible_since(self, since_s: float) -> tuple[float, float] | None:
         """The first stretch of the agent's speech that was heard, or will be, after that time of the run."""
         for start_s, end_s in self._audible:
@@ -123,21 +137,21 @@ class Caller:
 
     async def until_audible(self, since_s: float, timeout_s: float) -> bool:
         """The agent was audible after `since_s`, a time of the run. False when it was not within `timeout_s`."""
-        return await self._until(lambda: self.audible_since(since_s) is not None, timeout_s)
+        return await self.until(lambda: self.audible_since(since_s) is not None, timeout_s)
 
     async def until_quiet(self, for_s: float, timeout_s: float) -> bool:
         """Nothing of the agent has been audible for so long. False when that was not within `timeout_s`."""
-        return await self._until(lambda: self._quiet_s() >= for_s, timeout_s)
+        return await self.until(lambda: self._quiet_s() >= for_s, timeout_s)
 
     async def until_over(self, quiet_s: float, timeout_s: float) -> bool:
         """The same, and the server does not say that it thinks or speaks: more may come after a filler."""
-        return await self._until(
+        return await self.until(
             lambda: self._quiet_s() >= quiet_s and self._state not in ("thinking", "speaking"), timeout_s
         )
 
     async def until_told(self, kind: type[calls.ServerMessage], timeout_s: float) -> bool:
         """The server has sent such a message, now or before."""
-        return await self._until(lambda: any(m["type"] == kind.TYPE for _, m in self.record.messages), timeout_s)
+        return await self.until(lambda: any(m["type"] == kind.TYPE for _, m in self.record.messages), timeout_s)
 
     async def hang_up(self) -> None:
         """Say so, and wait for the goodbye. Raises: LineClosed."""
@@ -189,7 +203,7 @@ class Caller:
     async def _listen(self) -> None:
         while True:
             at_s, received = await self._line.receive()
-            now = self._clock() - (time.monotonic() - at_s)
+            now = self.received_s = self._clock() - (time.monotonic() - at_s)
             if isinstance(received, np.ndarray):
                 self._hear(received, now)
             else:
@@ -199,11 +213,11 @@ class Caller:
     def _hear(self, pcm: Pcm16, now: float) -> None:
         """Raises: PeerError."""
         rate_hz = self.record.output_sample_rate_hz
-        start_s = max(now, self._played_until_s)
+        start_s = max(now, self.played_until_s)
         self.record.heard.append((now, pcm))
         self._received_samples += pcm.size
-        self._played_until_s = start_s + pcm.size / rate_hz
-        if self._played_until_s - now > MAX_AHEAD_S:
+        self.played_until_s = start_s + pcm.size / rate_hz
+        if self.played_until_s - now > MAX_AHEAD_S:
             raise PeerError(f"it sent more than {MAX_AHEAD_S:.0f} s of audio ahead of real time")
         if self._room is not None:
             self._room.play(pcm, start_s)
@@ -211,7 +225,7 @@ class Caller:
             return
         if self._audible and start_s - self._audible[-1][1] < SAME_ANSWER_S:
             start_s = self._audible.pop()[0]
-        self._audible.append((start_s, self._played_until_s))
+        self._audible.append((start_s, self.played_until_s))
 
     def _note(self, message: calls.ServerMessage, now: float) -> None:
         """Raises: PeerError."""
@@ -234,7 +248,7 @@ class Caller:
 
     def _forget_after(self, now: float) -> None:
         """The player drops what it has not played."""
-        self._played_until_s = min(self._played_until_s, now)
+        self.played_until_s = min(self.played_until_s, now)
         self._audible = [(start_s, min(end_s, now)) for start_s, end_s in self._audible if start_s < now]
         if self._room is not None:
             self._room.clear(now)
@@ -243,7 +257,7 @@ class Caller:
         acknowledged = 0
         while self._acknowledges:
             await asyncio.sleep(ACKNOWLEDGE_S)
-            left_s = max(0.0, self._played_until_s - self._clock())
+            left_s = max(0.0, self.played_until_s - self._clock())
             played = self._received_samples - round(left_s * self.record.output_sample_rate_hz)
             if played > acknowledged:
                 acknowledged = played
@@ -262,14 +276,6 @@ class Caller:
 
     def _quiet_s(self) -> float:
         return self._clock() - (self._audible[-1][1] if self._audible else 0.0)
-
-    async def _until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
-        deadline_s = self._clock() + timeout_s
-        while not holds():
-            if (left_s := deadline_s - self._clock()) <= 0:
-                return False
-            await self._next_change(min(left_s, LISTEN_S))
-        return True
 
     async def _next_change(self, timeout_s: float = LISTEN_S) -> None:
         self._changed.clear()

@@ -73,9 +73,9 @@ async def test_audio_goes_out_in_messages_of_20_ms_and_silence_follows(tmp_path:
 async def test_greeting_is_heard_out_before_the_caller_speaks(tmp_path: Path) -> None:
     async with Answering().running() as server:
         heard = await make_call(server, [write_speech(tmp_path)], greeting=True)
-    greeting = sum(pcm.size for _, pcm in heard.agent_audio[: round(0.35 / 0.02)])
-    greeting_ends_s = heard.agent_audio[0][0] + greeting / 24000
-    assert heard.caller_audio[0][0] >= greeting_ends_s
+    greeting = sum(pcm.size for _, pcm in heard.record.heard[: round(0.35 / 0.02)])
+    greeting_ends_s = heard.record.heard[0][0] + greeting / 24000
+    assert heard.record.sent[0][0] >= greeting_ends_s
     assert heard.spoken[0].answered_s is not None
     assert heard.spoken[0].answered_s > greeting_ends_s
 
@@ -85,7 +85,7 @@ async def test_played_is_acknowledged_and_only_grows(tmp_path: Path) -> None:
         heard = await make_call(server, [write_speech(tmp_path)], greeting=True)
     assert len(server.played) >= 2
     assert server.played == sorted(set(server.played))
-    assert server.played[-1] <= sum(pcm.size for _, pcm in heard.agent_audio)
+    assert server.played[-1] <= sum(pcm.size for _, pcm in heard.record.heard)
 
 
 async def test_several_files_are_several_turns_of_one_call(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_barge_in_clears_what_was_not_heard(tmp_path: Path) -> None:
     first, second = _summary(heard).turns
     assert (first.outcome, first.heard) == ("interrupted", "answer")
     assert (second.outcome, second.transcript) == ("answered", "question 2")
-    assert sum(pcm.size for _, pcm in heard.agent_audio) < 24000 * 4
+    assert sum(pcm.size for _, pcm in heard.record.heard) < 24000 * 4
 
 
 async def test_pause_that_was_answered_too_early_is_reported_with_its_file(tmp_path: Path) -> None:
@@ -124,12 +124,13 @@ async def test_recording_has_both_sides_where_they_sounded(tmp_path: Path) -> No
     path = tmp_path / "call.wav"
     async with Answering().running() as server:
         heard = await make_call(server, [write_speech(tmp_path)])
-    write_stereo(path, Track(heard.caller_audio, 16000), Track(heard.agent_audio, 24000), heard.start_s, heard.start_s)
+    record = heard.record
+    write_stereo(path, Track(record.sent, 16000), Track(record.heard, 24000), record.placed_s, record.placed_s)
     stereo, rate_hz = soundfile.read(path, dtype="int16")
     assert rate_hz == 24000
     caller, agent = (np.flatnonzero(np.abs(stereo[:, side].astype(int)) > 1000) for side in (0, 1))
     assert caller[0] < agent[0]
-    expected_gap = heard.agent_audio[0][0] + 0.05 - heard.caller_audio[0][0]
+    expected_gap = record.heard[0][0] + 0.05 - record.sent[0][0]
     assert (agent[0] - caller[0]) / rate_hz == pytest.approx(expected_gap, abs=0.005)
 
 
@@ -237,7 +238,7 @@ def test_files_keep_their_rate_where_the_protocol_has_it(tmp_path: Path, rates: 
     speeches, rate_hz = read_speech([write_speech(tmp_path, rate, f"{rate}.wav") for rate in rates])
     assert rate_hz == expected
     for speech in speeches:
-        assert speech.end_sample / rate_hz == pytest.approx(0.2, abs=0.015)
+        assert speech.end / rate_hz == pytest.approx(0.2, abs=0.015)
 
 
 def test_stereo_file_is_mixed_to_mono(tmp_path: Path) -> None:
