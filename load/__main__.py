@@ -19,6 +19,7 @@ from types import FrameType
 from rich.console import Console
 
 from load.errors import LoadError, first_of
+from load.harmless import harmless
 
 logger = logging.getLogger("load")
 
@@ -88,10 +89,15 @@ def _is_text(argument: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return harmless(super().format(record))
+
+
 def _log_to_stderr(prog: str) -> None:
     """What we say ourselves; of libraries only warnings come through."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(f"{prog}: %(message)s"))
+    handler.setFormatter(_Formatter(f"{prog}: %(message)s"))
     logger.handlers = [handler]
     logger.setLevel(logging.INFO)
     logger.propagate = False

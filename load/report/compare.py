@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from load.errors import LoadError
+from load.harmless import harmless
 from load.report.document import RunDocument, read_run
 from load.report.live import shown_value
 from load.report.measures import STATISTICS_SEED, is_lower_better, is_time, label, rates, samples
@@ -105,7 +106,7 @@ def comparison_table(found: Comparison) -> Group:
         table.add_row(
             Text(label(row.name)), row.kind, str(row.num_a), str(row.num_b), *figures, Text(row.verdict, style)
         )
-    return Group(table, *(Text(f"note: {remark}", "yellow") for remark in found.remarks))
+    return Group(table, *(Text(harmless(f"note: {remark}"), "yellow") for remark in found.remarks))
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

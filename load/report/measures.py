@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from load.harmless import harmless
 from load.record import TurnRecord
 from load.report.document import RequestRecord, RunDocument
 from load.report.statistics import Groups, Summary, summarise
@@ -83,7 +84,7 @@ def is_misunderstood(turn: TurnRecord) -> bool:
 
 def label(name: str) -> str:
     """A figure's name for people, without its unit."""
-    words = name.removeprefix(STAGE).removesuffix("_s").replace("_", " ")
+    words = harmless(name).removeprefix(STAGE).removesuffix("_s").replace("_", " ")
     words = " ".join(word.upper() if word in ABBREVIATIONS else word for word in words.split())
     return f"server: {words}" if name.startswith(STAGE) else words
 

@@ -6,6 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from load.harmless import harmless
 from load.report.document import RunDocument
 
 
@@ -16,7 +17,8 @@ def verdict_table(run: RunDocument) -> Group:
         table.add_column(heading, overflow="fold")
     for verdict in run.verdicts:
         mark = Text("ok", "green") if verdict.passed else Text("NO", "bold red")
-        table.add_row(mark, *(Text(cell) for cell in (verdict.scenario, verdict.step, verdict.check, verdict.found)))
+        cells = (verdict.scenario, verdict.step, verdict.check, verdict.found)
+        table.add_row(mark, *(Text(harmless(cell)) for cell in cells))
     names = dict.fromkeys(verdict.scenario for verdict in run.verdicts)
     failed = {verdict.scenario for verdict in run.verdicts if not verdict.passed}
     return Group(table, Text(f"{len(names) - len(failed)} of {len(names)} scenarios were as expected"))

@@ -147,7 +147,7 @@ async def _by_http(http: aiohttp.ClientSession, voice: Voice, text: str) -> Made
     try:
         audio, rate_hz = await asyncio.to_thread(soundfile.read, io.BytesIO(data), dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
-        raise LoadError(f"{voice.url} answered with what is no wav: {error}") from None
+        raise LoadError(f"{voice.url} answered with what is no wav: {error.error_string}") from None
     if not np.isfinite(audio).all():
         raise LoadError(f"{voice.url} spoke samples that are no numbers")
     return Made(to_int16(audio.mean(axis=1)), rate_hz)

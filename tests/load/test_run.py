@@ -186,3 +186,8 @@ def test_a_run_that_is_terminated_keeps_its_results_and_its_audio(agent: str, re
     assert {path.name for path in (tmp_path / "wav").glob("*.wav")} >= {
         f"call-{call.number:04d}.wav" for call in found.calls
     }
+
+
+def test_an_error_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--no-recognition", "--url", "ws://127.0.0.1:1/\x1b[2J"], "offhook load") == 1
+    assert "\x1b" not in capsys.readouterr().err
