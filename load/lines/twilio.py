@@ -30,6 +30,7 @@ from wire.messages import read_json_object
 from wire.pcm import Pcm16
 
 RATE_HZ = 8000
+MAX_MARKS = 50_000  # one for every 20 ms of a quarter of an hour
 ACCOUNT = f"AC{'0' * 32}"
 
 
@@ -115,6 +116,8 @@ class TwilioLine:
                 return pcm
             if event == "mark":
                 self._marks.append((self._played_until_s, str(message["mark"]["name"])))
+                if len(self._marks) > MAX_MARKS:
+                    raise PeerError(f"more than {MAX_MARKS} marks wait for what was sent to be played")
                 return None
             if event == "clear":
                 self._played_until_s = now

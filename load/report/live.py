@@ -17,11 +17,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from load.harmless import harmless
 from load.report.document import RunDocument
 from load.report.measures import BUDGET_S, is_time, label, rates
 from load.report.statistics import percentile, wilson
 
 REDRAW_HZ = 1.0
+MAX_REASONS = 3  # that a summary tells; the JSON has them all
 MAX_VALUES = 2000  # of each figure that live percentiles are taken of: the latest
 
 
@@ -91,7 +93,7 @@ def live_table(tally: Tally) -> Table:
 
 def summary(run: RunDocument) -> Group:
     """Every figure and rate of a run, for stdout."""
-    return Group(*_warnings(run), _figures(run), _rates(run), *_timing(run))
+    return Group(*_warnings(run), _figures(run), _rates(run), *_reasons(run), *_timing(run))
 
 
 def shown_value(name: str, value: float | None) -> str:
@@ -107,6 +109,16 @@ def _warnings(run: RunDocument) -> list[Text]:
     if run.validity is not None and not run.validity.is_valid:
         found.append(Text(f"INVALID: {run.validity.reason}", "bold red"))
     return found
+
+
+def _reasons(run: RunDocument) -> list[Text]:
+    """Why calls or requests were refused or lost, the most frequent first."""
+    lost = Counter(
+        f"{record.outcome}: {record.reason}"
+        for record in (*run.calls, *run.requests)
+        if record.outcome in ("refused", "failed", "broken")
+    )
+    return [Text(harmless(f"{count} {reason}")) for reason, count in lost.most_common(MAX_REASONS)]
 
 
 def _timing(run: RunDocument) -> list[Text]:

@@ -13,7 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from load.lines.boundary import LineClosed, NoCall
-from load.lines.twilio import twilio_line
+from load.lines.twilio import MAX_MARKS, twilio_line
 from load.speech.g711 import decode, encode
 from tests.load.test_hearing import tone
 from wire import calls
@@ -170,3 +170,18 @@ async def test_a_caller_who_vanishes_says_nothing() -> None:
         with pytest.raises(LineClosed):
             await line.receive()
     assert [closed.rcvd for closed in lost] == [None]
+
+
+@pytest.mark.slow
+async def test_marks_without_end_break_the_call_and_do_not_fill_the_memory() -> None:
+    async def mark(connection: ServerConnection, received: list[dict[str, Any]]) -> None:
+        stream = await started(connection, received)
+        message = json.dumps({"event": "mark", "streamSid": stream, "mark": {"name": "m"}})
+        for _ in range(MAX_MARKS + 1):
+            await connection.send(message)
+        await listen(connection, received)
+
+    async with agent(mark) as (url, _), twilio_line(url, {}) as line:
+        await line.receive()
+        with pytest.raises(PeerError, match="marks wait"):
+            await line.receive()

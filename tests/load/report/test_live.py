@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, Group
 
-from load.report.live import MAX_VALUES, Tally, live_table, shown, summary
+from load.report.live import MAX_REASONS, MAX_VALUES, Tally, live_table, shown, summary
 from load.report.validity import judge
 from tests.load.report.runs import call_run, request_run
 
@@ -82,3 +82,13 @@ def test_a_summary_of_what_cannot_be_trusted_says_so_first(field: str) -> None:
     group = summary(run)
     assert isinstance(group, Group)
     assert text_of(group).splitlines()[0].startswith(field.upper())
+
+
+def test_a_summary_says_why_calls_and_requests_were_lost() -> None:
+    run = call_run()
+    lost = replace(run.calls[0], outcome="broken", reason="the line was closed: \x1b[2J")
+    found = text_of(summary(replace(run, calls=(lost, lost, *run.calls[2:]))))
+    assert "2 broken: the line was closed: \\x1b[2J" in found
+    many = tuple(replace(lost, reason=f"reason {n}") for n in range(MAX_REASONS + 1))
+    assert text_of(summary(replace(run, calls=many))).count("broken: reason") == MAX_REASONS
+    assert "refused: " in text_of(summary(request_run()))
