@@ -1,7 +1,6 @@
 """Which of the words that were heard belong to the LLM's reply, and not to a filler or canned opener before it. Pure.
 
-The reply's text is the server's word for it, the heard words are our own recognition's, so both hold errors: a heard
-word begins the reply when it starts the first run that matches the head of the reply.
+The reply's text is the server's word for it, the heard words are our own recognition's, so both hold errors.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MIN_RUN = 2  # words in a row; a reply of one word may match with one
-ALIKE = 0.5  # share of letters that fit, from which on misheard words are taken for what they should be
-MISHEARD_MORE = 2  # words that one may be misheard as, beside itself: "Olavie" as "Oh, Levi"
-HEAD_WORDS = 12  # of the reply: what comes later does not begin it
+HEAD_LETTERS = 40  # of the reply: what comes later does not begin it
+HEAD_WORDS = 12
+MIN_RUN = 3  # words in a row
+MIN_LETTERS = 6  # heard, of a longer reply: fewer fit by chance
+ALIKE = 0.55  # share of letters in common (twice the common by all), from which on words count as heard
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,33 @@ def plain(text: str) -> list[str]:
 
 
 def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:
-    """Index of the heard word that begins the reply; None when nothing of it was heard."""
-    head = plain(reply)[:HEAD_WORDS]
-    said = [" ".join(plain(word.text)) for word in heard]
-    if not head or not said:
+    """Index of the heard word that begins the reply; None when nothing of it was heard.
+
+    It is the word from which on the letters are most like the reply's first: letters, because one word may be heard as
+    two, and a name as another ("Olavie" as "Oh, Levi"). Where its beginning was misheard beyond that, the first words
+    in a row that were heard rightly tell where it stood.
+    """
+    head = "".join(plain(reply))[:HEAD_LETTERS]
+    said = ["".join(plain(word.text)) for word in heard]
+    if not head or not any(said):
         return None
+    if len("".join(said)) < min(MIN_LETTERS, len(head)):
+        return 0 if head.startswith("".join(said)) else None
+    best, most = None, ALIKE
+    for i in range(len(said)):
+        rest = "".join(said[i:])[: len(head)]
+        if len(rest) < min(MIN_LETTERS, len(head)):
+            break
+        alike = difflib.SequenceMatcher(a=rest, b=head[: len(rest)], autojunk=False).ratio()
+        if alike > most:
+            best, most = i, alike
+    return best if best is not None else _before_first_run(said, plain(reply)[:HEAD_WORDS])
+
+
+def _before_first_run(said: Sequence[str], head: Sequence[str]) -> int | None:
     matcher = difflib.SequenceMatcher(a=said, b=head, autojunk=False)
-    need = min(MIN_RUN, len(head))
-    for block in matcher.get_matching_blocks():
-        if block.size >= need:
-            return _misheard_from(said[: block.a], head[: block.b])
-    return None
-
-
-def _misheard_from(said: Sequence[str], head: Sequence[str]) -> int:
-    """Where the head's words begin that stand before the run and were misheard: as like as letters, or as many."""
-    wanted = "".join(head)
-    starts = range(max(0, len(said) - len(head) - MISHEARD_MORE), len(said) + 1)
-    likeness = {i: difflib.SequenceMatcher(a="".join(said[i:]), b=wanted, autojunk=False).ratio() for i in starts}
-    best = max(starts, key=lambda i: likeness[i])
-    return best if likeness[best] > ALIKE else max(0, len(said) - len(head))
+    run = next((block for block in matcher.get_matching_blocks() if block.size >= MIN_RUN), None)
+    return None if run is None else max(0, run.a - run.b)
 
 
 def word_error_rate(reference: str, hypothesis: str) -> float:

@@ -70,7 +70,7 @@ class Setting:
     sends_played: bool = True  # the caller tells how far it has played
     caller: Delivery = field(default_factory=Delivery)
     echo: Echo | None = None
-    limit_ms: float = 120_000.0  # a call that takes longer has failed
+    limit_ms: float = 300_000.0  # a call that takes longer has failed
 
     def __post_init__(self) -> None:
         require_positive(limit_ms=self.limit_ms)

@@ -55,7 +55,7 @@ class WaitForAnswer:
     NAME: ClassVar[str] = "wait_for_answer"
     SHORT: ClassVar[str] = "until"
     until: Literal["start", "end"] = "end"
-    timeout_ms: float = 10_000.0
+    timeout_ms: float = 30_000.0
 
     def __post_init__(self) -> None:
         require_positive(timeout_ms=self.timeout_ms)

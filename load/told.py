@@ -59,8 +59,12 @@ def reported_s(call: CallRecord, turn: int | None) -> float:
 
 
 def reply_text(call: CallRecord, turn: int | None) -> str:
-    deltas = (m.get("delta", "") for _, m in call.messages if m.get("type") == "reply" and m["turn"] == turn)
-    return "".join(map(str, deltas))
+    """Of the last attempt: a turn that goes on after a pause is answered anew under the same number."""
+    attempts = [reply.from_s for reply in replies(call.messages) if reply.turn == turn]
+    if not attempts:
+        return ""
+    told = (m for at_s, m in call.messages if at_s >= attempts[-1] and m.get("type") == "reply" and m["turn"] == turn)
+    return "".join(str(message.get("delta", "")) for message in told)
 
 
 def understood(call: CallRecord, index: int) -> str | None:

@@ -19,6 +19,12 @@ def heard(text: str) -> list[HeardWord]:
         ("One moment please. The open at nine", "We open at nine tomorrow.", 3),  # its first word was misheard
         ("One moment. Oh, Levi Bennett, that's a", "Olavie Bennett. That's a wonderful name", 2),  # a word heard as two
         ("One moment. Thats ahyd good idea", "That's a hid good idea.", 2),  # two heard as one, and one otherwise
+        ("L'Alma, Peru.", "Lima, Peru.", 0),  # a short answer, half of it misheard
+        ("open at nine", "We open at nine tomorrow.", 0),  # its first word was not heard
+        ("One moment please, it takes a little longer. I", "I am sorry to hear that.", None),  # cut off after a letter
+        ("It's Team flight. You're experiencing a bit", "That's unfortunate. It seems you're experiencing a bit", 0),
+        ("I'm", "I'm happy to assist you.", 0),  # interrupted after a word
+        ("Oh", "I'm happy to assist you.", None),
         ("Hm. Yes.", "Yes.", 1),
         ("One moment please.", "We open at nine tomorrow.", None),
         ("", "We open at nine.", None),
