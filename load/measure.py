@@ -180,7 +180,8 @@ def _outcome(call: CallRecord, track: Track, index: int, answer: Heard | None) -
     if said.is_backchannel:
         return "unasked"
     begun = track.audible(said.start_s - BEFORE_S, said.end_s)  # from before: what goes on has not begun here
-    if not said.is_barge_in and any(said.start_s < heard.start_s < said.end_s - CUT_IN_S for heard in begun):
+    interrupts = said.is_barge_in and interruption(call, track, index) is not None
+    if not interrupts and any(said.start_s < heard.start_s < said.end_s - CUT_IN_S for heard in begun):
         return "cut_in"
     if answer is None:
         return "missed"

@@ -111,6 +111,12 @@ def test_an_agent_that_speaks_before_the_turn_is_over_has_cut_in() -> None:
     assert just.outcome != "cut_in"
 
 
+def test_speech_that_begins_while_a_caller_barges_into_silence_is_no_answer_to_him() -> None:
+    barge = Said("q2", "Hello?", 3.5, 5.0, is_barge_in=True)
+    _, turn = turns(call([QUESTION, barge], [(4.0, tone(3.0, RATE_HZ))]))
+    assert turn.outcome == "cut_in"
+
+
 @pytest.mark.parametrize("samples", range(0, 80, 10))
 def test_an_agent_that_was_speaking_when_the_caller_began_has_not_cut_in(samples: int) -> None:
     """Wherever its waveform is at that moment."""
