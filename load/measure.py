@@ -63,6 +63,8 @@ def turn_of(call: CallRecord, track: Track, index: int, recognised: Recognised |
     cut = interruption(call, track, index)
     from_s, to_s = _answer_window_s(call, track, index, cut)
     speech = track.audible(from_s, to_s)
+    if cut is not None and speech and _goes_on(track, cut.start_s, speech[0]):
+        speech = speech[1:]
     number, claim = claimed(call, index)
     reply = reply_text(call, number)
     answer = _answer(speech, words, reply)
@@ -127,6 +129,14 @@ def _answer_window_s(call: CallRecord, track: Track, index: int, cut: Interrupti
     """The window without what still sounds of the answer that the utterance interrupts."""
     from_s, to_s = window_s(call, track, index)
     return (from_s if cut is None else min(to_s, max(from_s, cut.stopped_at_s))), to_s
+
+
+def _goes_on(track: Track, since_s: float, heard: Heard) -> bool:
+    """It is the rest of speech that had begun before: an answer that went on until the caller spoke again."""
+    return any(
+        before.start_s < heard.start_s - SOUNDS_S and before.end_s >= heard.end_s
+        for before in track.audible(since_s, heard.end_s)
+    )
 
 
 def _answer(speech: Sequence[Heard], words: Sequence[HeardWord], reply: str) -> Heard | None:
