@@ -134,7 +134,7 @@ def _answer_window_s(call: CallRecord, track: Track, index: int, cut: Interrupti
 def _goes_on(track: Track, since_s: float, heard: Heard) -> bool:
     """It is the rest of speech that had begun before: an answer that went on until the caller spoke again."""
     return any(
-        before.start_s < heard.start_s - SOUNDS_S and before.end_s >= heard.end_s
+        before.start_s < heard.start_s - SOUNDS_S and before.end_s > heard.start_s
         for before in track.audible(since_s, heard.end_s)
     )
 

@@ -117,9 +117,10 @@ def test_speech_that_begins_while_a_caller_barges_into_silence_is_no_answer_to_h
     assert turn.outcome == "cut_in"
 
 
-def test_an_answer_that_goes_on_until_the_caller_speaks_again_is_no_answer_to_his_barge_in() -> None:
+@pytest.mark.parametrize("again_s", [4.0, 4.001, 4.0023, 4.0047])
+def test_an_answer_that_goes_on_until_the_caller_speaks_again_is_no_answer_to_his_barge_in(again_s: float) -> None:
     barge = Said("q2", "Wait.", 3.0, 3.5, is_barge_in=True)
-    again = Said("q3", "Hello?", 4.0, 4.5)
+    again = Said("q3", "Hello?", again_s, 4.5)
     _, turn, _ = turns(call([QUESTION, barge, again], [(2.5, tone(1.7, RATE_HZ)), (5.0, tone(1.0, RATE_HZ))]))
     assert (turn.outcome, turn.latency_s, turn.first_audible_s) == ("missed", None, None)
 
