@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from load.harmless import harmless
-from load.report.document import RunDocument
+from load.report.document import CallFacts, RequestRecord, RunDocument
 from load.report.measures import BUDGET_S, is_time, label, rates
 from load.report.statistics import percentile, wilson
 
@@ -113,10 +113,9 @@ def _warnings(run: RunDocument) -> list[Text]:
 
 def _reasons(run: RunDocument) -> list[Text]:
     """Why calls or requests were refused or lost, the most frequent first."""
+    records: list[CallFacts | RequestRecord] = [*run.calls, *run.requests]
     lost = Counter(
-        f"{record.outcome}: {record.reason}"
-        for record in (*run.calls, *run.requests)
-        if record.outcome in ("refused", "failed", "broken")
+        f"{record.outcome}: {record.reason}" for record in records if record.outcome in ("refused", "failed", "broken")
     )
     return [Text(harmless(f"{count} {reason}")) for reason, count in lost.most_common(MAX_REASONS)]
 
