@@ -87,8 +87,8 @@ async def test_a_dialogue_is_one_step_with_many_turns() -> None:
 
 
 async def test_a_barge_in_speaks_into_the_answer_and_a_backchannel_does_not_ask() -> None:
-    steps = (Say("a"), Backchannel("mm", after_ms=200), BargeIn("b", after_ms=900), WaitForAnswer())
-    async with NullAgent(tone(3.0, OUTPUT_HZ), answer_after_s=0.3).running() as url:
+    steps = (Say("a"), Backchannel("mm", after_ms=200), BargeIn("b", after_ms=900), WaitForAnswer("start"))
+    async with NullAgent(tone(1.5, OUTPUT_HZ), answer_after_s=0.3).running() as url:
         course = await play(url, *steps)
     asked, humming, interrupting = course.acts[0].record.said
     assert told(course) == []
@@ -197,8 +197,9 @@ async def test_an_echo_reaches_the_server() -> None:
     """An agent that answers loud sound answers its own echo."""
     agent = NullAgent(tone(0.3, OUTPUT_HZ), answer_after_s=0.3)
     async with agent.running() as url:
-        once = await play(url, Say("a"), WaitForAnswer(), Silence(700))
-        twice = await play(url, Say("a"), WaitForAnswer(), Silence(700), echo=Echo(level_db=0.0, delay_ms=100.0))
+        steps = (Say("a"), WaitForAnswer("start"), Silence(1600))  # it never ends: its echo is answered too
+        once = await play(url, *steps)
+        twice = await play(url, *steps, echo=Echo(level_db=0.0, delay_ms=100.0))
     assert sum(m["type"] == "turn" for _, m in once.acts[0].record.messages) == 1
     assert sum(m["type"] == "turn" for _, m in twice.acts[0].record.messages) >= 2
 
