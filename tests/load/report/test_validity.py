@@ -14,6 +14,13 @@ def test_a_generator_that_keeps_time_is_valid_and_its_error_is_told() -> None:
     assert found.num_timed == 100
 
 
+def test_of_few_that_were_sent_one_late_one_does_not_decide() -> None:
+    assert judge([0.001] * 24 + [0.02], 0.1, 60.0, shares_cores=False, num_cores=2).is_valid
+    found = judge([0.001] * 20 + [0.02] * 5, 0.1, 60.0, shares_cores=False, num_cores=2)
+    assert not found.is_valid
+    assert "10 % of what it sent left more than 20.0 ms late" in found.reason
+
+
 def test_shared_cores_are_told_with_the_generators_part_of_them() -> None:
     found = judge([0.001], 0.3, 60.0, shares_cores=True, num_cores=2)
     assert found.is_valid
