@@ -15,6 +15,19 @@ from load.traces.mooncake import read_mooncake
 from load.traces.trace import Trace, reuse_bound
 from load.traces.voice_chat import VoiceChat, generate, is_voice_chat, read_voice_chat, to_lines
 
+ABOUT = {  # each parameter of a trace, or range of them
+    "seed": "of all that is drawn",
+    "num_calls": "calls in all",
+    "calls_per_minute": "how many begin, on average",
+    "num_agents": "different system prompts, of which each call has one",
+    "turns": "requests of a call",
+    "agent_tokens": "length of a system prompt",
+    "new_tokens": "what the caller says in a turn",
+    "output_tokens": "length of an answer",
+    "pause_s": "seconds from one request of a call to the next",
+    "abort_share": "of a call's answers, those that the caller interrupts",
+}
+
 
 def read_trace(path: Path) -> Trace:
     """A trace of ours, of Mooncake's (`.jsonl`) or Azure's (`.csv`). Raises: LoadError."""
@@ -39,7 +52,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         if field.name not in ("format", "version"):
             default = 0 if field.default is MISSING else field.default
             flag = f"--{field.name.replace('_', '-')}"
-            parser.add_argument(flag, type=type(default), default=default, metavar="N", help="(default: %(default)s)")
+            about = ABOUT[field.name.removeprefix("min_").removeprefix("max_")]
+            extreme = {"min": ", at least", "max": ", at most"}.get(field.name[:3], "")
+            parser.add_argument(
+                flag, type=type(default), default=default, metavar="N", help=f"{about}{extreme} (default: %(default)s)"
+            )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

@@ -37,6 +37,12 @@ def test_the_command_writes_a_trace_and_says_what_is_in_it(tmp_path: Path) -> No
     assert len(path.read_text().splitlines()) == num_requests + 1
 
 
+def test_every_parameter_is_explained() -> None:
+    parser = argparse.ArgumentParser()
+    files.add_flags(parser)
+    assert " N (default" not in " ".join(parser.format_help().split())
+
+
 def test_a_range_that_is_none_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="min_turns 9 to max_turns 3"):
         command("--out", str(tmp_path / "x"), "--min-turns", "9", "--max-turns", "3")
