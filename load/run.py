@@ -16,6 +16,7 @@ from rich.progress import Progress
 from load.callers import Callers
 from load.errors import LoadError
 from load.faults.command import faults_of
+from load.faults.parse import BY_KIND
 from load.library import find
 from load.offered import add_arrival_flags, offered, says_how_many
 from load.recording_wav import make_folder, write_call
@@ -55,7 +56,7 @@ def add_caller_flags(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="YAML",
-        help="on every call, such as '{kind: loss, share: 0.03}'; may be repeated",
+        help=f"on every call, such as '{{kind: loss, share: 0.03}}'; may be repeated; kinds: {', '.join(BY_KIND)}",
     )
     parser.add_argument(
         "--caller",

@@ -15,11 +15,13 @@ from rich.console import Console
 from load.errors import LoadError
 from load.faults.breaks import BREAKS
 from load.faults.impairment import NETWORK_FAULTS
-from load.faults.parse import BY_KIND, Fault, parse_text
+from load.faults.parse import Fault, parse_text
 from load.faults.path import PathFault, call_path
 from load.faults.stage_proxy import StageProxy
-from load.faults.stages import STAGES, Stage
+from load.faults.stages import STAGE_FAULTS, STAGES, Stage
 from wire.strict import Invalid
+
+_KINDS = [fault.KIND for fault in (*NETWORK_FAULTS, *BREAKS, *STAGE_FAULTS)]  # a process is not a relay's to kill
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +34,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="YAML",
-        help=f"such as '{{kind: loss, share: 0.03}}'; may be repeated; kinds: {', '.join(BY_KIND)}",
+        help=f"such as '{{kind: loss, share: 0.03}}'; may be repeated; kinds: {', '.join(_KINDS)}",
     )
     parser.add_argument("--stage", choices=tuple(STAGES), help="the url is this service's, not a call server's")
     parser.add_argument("--port", type=int, default=0, help="to listen on, on 127.0.0.1 (default: a free one)")
