@@ -13,7 +13,8 @@ from rich.text import Text
 
 from load.errors import LoadError
 from load.scenario import Scenario, read_scenario, spoken
-from load.speech.corpus import Corpus, packaged
+from load.speech.command import corpus_of
+from load.speech.corpus import Corpus
 from wire.config import ConfigError
 from wire.strict import nearest
 
@@ -43,21 +44,16 @@ def find(name: str, corpus: Corpus) -> Scenario:
         raise LoadError(str(error)) from None
 
 
-def packaged_corpus() -> Corpus:
-    """Raises: LoadError."""
-    try:
-        return packaged()
-    except ConfigError as error:
-        raise LoadError(str(error)) from None
-
-
 def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", nargs="*", help="name or file to check and list (default: all that are packaged)")
+    parser.add_argument(
+        "--recordings", type=Path, metavar="FOLDER", help="what they may say, instead of the corpus (default: none)"
+    )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Raises: LoadError."""
-    corpus = packaged_corpus()
+    corpus = corpus_of(arguments)
     scenarios = [find(name, corpus) for name in arguments.scenario or packaged_paths()]
     console.print(_table(scenarios, corpus))
     return 0

@@ -197,4 +197,4 @@ def _read(path: Path) -> Made:
 
 def _unreachable(url: str, error: BaseException) -> LoadError:
     problem = getattr(error, "strerror", None) or str(error) or "no answer"
-    return LoadError(f"no voice service at {url}: {problem}", "start one: offhook up")
+    return LoadError(f"no voice service at {url}: {problem}", "start one: offhook up; or do without: --recordings")

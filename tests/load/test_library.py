@@ -4,7 +4,9 @@ import argparse
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from rich.console import Console
 
 from load import library
@@ -52,6 +54,16 @@ def test_a_broken_file_is_one_line_with_its_place(tmp_path: Path) -> None:
     path.write_text("name: mine\nabout: Mine.\nsteps: [sya: doctor/1]\n")
     with pytest.raises(LoadError, match=r"mine\.yaml:3: steps\[0\]\.sya: unknown step; did you mean 'say'\?"):
         run(str(path))
+
+
+def test_a_scenario_may_say_recordings(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nabout: Mine.\nsteps: [say: hi-there]\n")
+    with pytest.raises(LoadError, match="no utterance 'hi-there'"):
+        run(str(path))
+    soundfile.write(tmp_path / "hi-there.wav", np.tile([0.5, -0.5], 4000), 16000)
+    (tmp_path / "hi-there.txt").write_text("Hello.")
+    assert "Mine." in run(str(path), "--recordings", str(tmp_path))
 
 
 @pytest.mark.slow
