@@ -15,8 +15,8 @@ import yaml
 
 from load.__main__ import COMMANDS
 from load.faults.parse import BY_KIND, parse_fault
-from load.library import packaged_corpus
 from load.scenario import Setting, Transport, parse_scenario
+from load.speech.corpus import packaged
 from load.speech.delivery import Delivery
 from load.steps import STEPS, Expect
 from wire.config import read
@@ -43,7 +43,7 @@ def test_the_example_is_a_scenario_and_shows_every_setting(tmp_path: Path) -> No
     [example] = re.findall(r"```yaml\n(.*?)```", section("Scenarios"), re.DOTALL)
     path = tmp_path / "example.yaml"
     path.write_text(example)
-    parse_scenario(read(path), packaged_corpus())
+    parse_scenario(read(path), packaged())
     missing = {field.name for field in dataclasses.fields(Setting)} - yaml.safe_load(example).keys()
     assert missing == {"num_refused"}  # its line explains it, beside num_callers
     assert "num_refused" in example
@@ -51,6 +51,12 @@ def test_the_example_is_a_scenario_and_shows_every_setting(tmp_path: Path) -> No
 
 def test_every_fault_is_listed_and_no_other() -> None:
     assert set(re.findall(r"`(\w+)`", first_cells(section("Faults")))) == BY_KIND.keys()
+
+
+def test_every_field_of_a_fault_is_named() -> None:
+    for fault in BY_KIND.values():
+        for field in dataclasses.fields(fault):
+            assert f"`{field.name}`" in section("Faults"), f"{fault.KIND}.{field.name}"
 
 
 def test_every_command_is_shown() -> None:
