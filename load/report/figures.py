@@ -20,6 +20,7 @@ BUDGET_COLOUR = "#c1121f"
 # Okabe and Ito, 2008: told apart by the colour-blind too
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#b8a800")
 OUTCOME_COLOURS = {"refused": "#e69f00", "failed": "#c1121f", "broken": "#7a0010", "aborted": "#999999"}
+MARGIN = {"l": 60, "r": 20, "t": 30, "b": 50}  # around the axes, in pixels
 _ASIDE = ("gap_s", "lost_s", "repeated_s", "lead_s", "audio_s", "underrun_s")  # lengths, not waits: a click away
 _FIRST = ("latency_s", "first_audible_s", "first_packet_s", f"{STAGE}latency_s")
 
@@ -231,9 +232,9 @@ def _styled(figure: go.Figure, height: int) -> go.Figure:
     figure.update_layout(
         template="plotly_white",
         height=height,
-        margin={"l": 60, "r": 20, "t": 30, "b": 50},
+        margin=MARGIN,
         font={"family": "system-ui, sans-serif", "size": 13},
-        legend={"orientation": "h", "y": -60 / height, "yanchor": "top"},
+        legend={"orientation": "h", "y": -60 / (height - MARGIN["t"] - MARGIN["b"]), "yanchor": "top"},
         hoverlabel={"align": "left"},
     )
     return figure
