@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from load.errors import LoadError
-from load.faults.kill import ours
+from load.faults.kill import ours, package_of
 from load.faults.stages import LlmStall
 from load.recognition import Recogniser
 from load.stack import started
@@ -30,6 +31,7 @@ SMALL = {
     "voice.agent.max_reply_tokens": 12,
     "stt.models": [{"id": "whisper-tiny.en", "languages": ["en"], "num_instances": 1}],
 }
+FOLDER = "offhook-load-"  # of the profiles that a run derives
 STACK = {"voice", "stt", "tts_engine", "router", "llm"}
 
 
@@ -42,10 +44,22 @@ def question() -> np.ndarray:
     return np.concatenate([silence(0.3), pcm[: speech_end(pcm, RATE_HZ)]])
 
 
+def of_a_run() -> dict[str, int]:
+    """Pids by package of stacks that runs have started, and of no other that runs beside them: by their profile."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            command = path.read_text(errors="replace").split("\0")
+            package = package_of(command)
+            if package in STACK and any(FOLDER in part for part in command):
+                found[str(package)] = int(path.parent.name)
+    return found
+
+
 async def test_a_call_passes_the_proxies_and_meets_the_fault_that_was_set() -> None:
     async with started(PROFILE, rng(), overrides=SMALL) as stack:
-        processes = ours()
-        assert set(processes) >= STACK
+        processes = of_a_run()
+        assert set(processes) == STACK <= set(ours())
         assert all(os.getpgid(pid) != os.getpgid(0) for pid in processes.values())
         await Recogniser(stack.stt_url).check()
         stack.stages["llm"].plan.set([LlmStall(for_s=0.5)])
@@ -81,10 +95,10 @@ async def test_a_start_that_is_given_up_leaves_nothing_behind() -> None:
             pytest.fail("it was given up")
 
     starting = asyncio.create_task(start())
-    await eventually(lambda: {"stt", "llm"} <= set(ours()), 60)
-    pids = [pid for name, pid in ours().items() if name in STACK]
+    await eventually(lambda: {"stt", "llm"} <= set(of_a_run()), 60)
+    pids = list(of_a_run().values())
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
     await eventually(lambda: are_gone(pids), LIMIT_S)
-    assert not STACK & set(ours())
+    assert not of_a_run()
