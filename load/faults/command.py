@@ -15,6 +15,7 @@ from rich.console import Console
 from load.errors import LoadError
 from load.faults.breaks import BREAKS
 from load.faults.impairment import NETWORK_FAULTS
+from load.faults.kill import PROCESS_FAULTS
 from load.faults.parse import Fault, parse_text
 from load.faults.path import PathFault, call_path
 from load.faults.stage_proxy import StageProxy
@@ -22,6 +23,8 @@ from load.faults.stages import STAGE_FAULTS, STAGES, Stage
 from wire.strict import Invalid
 
 _KINDS = [fault.KIND for fault in (*NETWORK_FAULTS, *BREAKS, *STAGE_FAULTS)]  # a process is not a relay's to kill
+
+STAGE_HINT = "faults of a stage take --stage"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +64,10 @@ async def _relay_calls(url: str, faults: Sequence[Fault], rng: np.random.Generat
     of_path: list[PathFault] = []
     for fault in faults:
         if not isinstance(fault, (*NETWORK_FAULTS, *BREAKS)):
-            raise LoadError(f"{fault.KIND} is no fault of a call's path", "faults of a stage take --stage")
+            hint = (
+                "processes are ended by offhook load run --start" if isinstance(fault, PROCESS_FAULTS) else STAGE_HINT
+            )
+            raise LoadError(f"{fault.KIND} is no fault of a call's path", hint)
         of_path.append(fault)
     async with call_path(url, of_path, rng, port=port, is_open=True) as path:
         _write(path.url)

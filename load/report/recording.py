@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from load.report.live import Tally, shown, summary
 from load.report.page import require_place, write_page
 from load.report.validity import judge
 from load.report.writer import RunWriter
+
+logger = logging.getLogger(__name__)
 
 
 def add_result_flags(parser: argparse.ArgumentParser, kind: Kind) -> None:
@@ -117,6 +120,8 @@ def recording(path: Path, head: Head, unit: str, *, shares_cores: bool) -> Itera
         assert found.validity is not None
         assert found.duration_s is not None
         found.run = found.writer.close(found.validity, found.duration_s, is_complete=is_complete)
+        if not is_complete:
+            logger.info("what had ended by then is kept: %s", path)
 
 
 def conclude(found: Recording, arguments: argparse.Namespace, console: Console) -> int:

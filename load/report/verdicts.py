@@ -11,14 +11,17 @@ from load.report.document import RunDocument
 
 
 def verdict_table(run: RunDocument) -> Group:
-    """Each expectation of each scenario, and how many scenarios met all of theirs."""
+    """Each expectation of each scenario, and how many that were played met all of theirs."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("", "scenario", "step", "expected", "found"):
+    for heading in ("", "scenario", "call", "step", "expected", "found"):
         table.add_column(heading, overflow="fold")
     for verdict in run.verdicts:
         mark = Text("ok", "green") if verdict.passed else Text("NO", "bold red")
-        cells = (verdict.scenario, verdict.step, verdict.check, verdict.found)
+        cells = (verdict.scenario, str(verdict.call), verdict.step, verdict.check, verdict.found)
         table.add_row(mark, *(Text(harmless(cell)) for cell in cells))
-    names = dict.fromkeys(verdict.scenario for verdict in run.verdicts)
-    failed = {verdict.scenario for verdict in run.verdicts if not verdict.passed}
-    return Group(table, Text(f"{len(names) - len(failed)} of {len(names)} scenarios were as expected"))
+    played = {verdict.call for verdict in run.verdicts}
+    failed = {verdict.call for verdict in run.verdicts if not verdict.passed}
+    told = [Text(f"{len(played) - len(failed)} of {len(played)} scenarios that were played went as expected")]
+    if run.validity is not None and not run.validity.is_valid:
+        told.append(Text("but the run is INVALID, see above", "bold red"))
+    return Group(table, *told)

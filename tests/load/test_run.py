@@ -73,7 +73,7 @@ def test_a_scenario_is_played_and_everything_of_it_is_kept(
     assert [verdict.passed for verdict in found.verdicts] == [True] * 6
     assert all(turn.latency_s == pytest.approx(0.45, abs=0.2) for turn in found.turns)
     shown = capsys.readouterr().out
-    assert "1 of 1 scenarios were as expected" in shown
+    assert "3 of 3 scenarios that were played went as expected" in shown
     assert "the generator was late by p50" in shown
     heard, rate_hz = soundfile.read(sorted((tmp_path / "wav").glob("*.wav"))[0])
     assert heard.shape[1] == 2
@@ -84,7 +84,7 @@ def test_an_expectation_that_is_not_met_fails_the_run(
     agent: str, recordings: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(scenario(tmp_path, within_ms=100), url=agent, recordings=recordings, folder=tmp_path) == 1
-    assert "0 of 1 scenarios were as expected" in capsys.readouterr().out
+    assert "0 of 1 scenarios that were played went as expected" in capsys.readouterr().out
     verdicts = json.loads((tmp_path / "run.json").read_text())["verdicts"]
     assert [verdict["passed"] for verdict in verdicts] == [False, True]
 
