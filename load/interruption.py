@@ -8,6 +8,7 @@ import numpy as np
 
 from load.hearing import softer_from
 from load.record import CallRecord
+from load.told import replies
 from load.track import Track, clears_s
 
 BEFORE_S = 1.0  # a pause of the agent's that is shorter has not ended its answer; how loud it spoke is taken from there
@@ -36,7 +37,8 @@ def interruption(call: CallRecord, track: Track, index: int) -> Interruption | N
     """Of the agent's speech by that utterance. None: the agent was not speaking when it began.
 
     Speech of the agent that begins while the caller speaks, and before it is cleared, is still what was interrupted
-    when the caller barges in or signals that he listens; else it is a new answer, which cuts in.
+    when the caller barges in or signals that he listens; else it is a new answer, which cuts in. So is what the agent
+    says once the server has told the text of another reply.
     """
     said = call.said[index]
     until_s = call.said[index + 1].start_s if index + 1 < len(call.said) else np.inf
@@ -46,6 +48,8 @@ def interruption(call: CallRecord, track: Track, index: int) -> Interruption | N
     cleared = [at_s for at_s in clears_s(call) if said.start_s <= at_s < min(until_s, said.end_s + CLEARED_S)]
     speaks_over = said.is_barge_in or said.is_backchannel
     before_s = max([said.end_s, *cleared[:1]]) if speaks_over else said.start_s
+    anew_s = [reply.from_s for reply in replies(call.messages) if cleared and reply.from_s > cleared[0]]
+    before_s = min([before_s, *anew_s])
     old = [heard for heard in track.audible(said.start_s - BEFORE_S, until_s) if heard.start_s < before_s]
     if not old or old[0].start_s >= said.start_s:
         return None

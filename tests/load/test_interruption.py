@@ -79,3 +79,17 @@ def test_an_agent_that_lowers_its_voice_ducks_and_one_that_does_not_ducks_with_i
     found = interruption(record, track_of(record), 1)
     assert found is not None
     assert found.duck_s == pytest.approx(duck_s, abs=0.025)
+
+
+@pytest.mark.parametrize(("tells", "stop_s", "stale_s"), [(True, 0.25, 0.0), (False, 1.5, 0.4)])
+def test_a_new_answer_into_a_pause_of_the_barge_in_is_none_of_the_old_one(
+    tells: bool, stop_s: float, stale_s: float
+) -> None:
+    """Its text has been told; without that it is taken for the rest of what was interrupted."""
+    pausing = Said("sorry", "Sorry, I only want to know when you close.", 3.5, 6.0, is_barge_in=True)
+    messages = [clear(3.8), *([(4.4, {"type": "reply", "turn": 2, "delta": "Sure, "})] if tells else [])]
+    record = call([QUESTION, pausing], [(2.5, tone(1.25, RATE_HZ)), (4.6, tone(0.4, RATE_HZ))], messages)
+    found = interruption(record, track_of(record), 1)
+    assert found is not None
+    assert found.stop_s == pytest.approx(stop_s, abs=CLOSE)
+    assert found.stale_s == pytest.approx(stale_s, abs=CLOSE)
