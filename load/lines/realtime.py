@@ -28,7 +28,7 @@ from websockets.exceptions import ConnectionClosed
 
 from load.lines.boundary import CONNECT_TIMEOUT_S, Line, LineClosed, NoCall, Received
 from load.lines.playout import Playout
-from load.lines.sockets import line_closed, open_socket
+from load.lines.sockets import line_closed, open_socket, send
 from wire import calls
 from wire.errors import PeerError
 from wire.messages import read_json_object
@@ -183,10 +183,7 @@ class RealtimeLine:
         return time.monotonic(), event
 
     async def _send(self, event: dict[str, Any]) -> None:
-        try:
-            await self._connection.send(json.dumps(event))
-        except ConnectionClosed as closed:
-            raise line_closed(closed) from None
+        await send(self._connection, json.dumps(event))
 
 
 def _error_text(event: dict[str, Any]) -> str:

@@ -41,6 +41,14 @@ async def open_socket(url: str, key: str | None, example: str) -> AsyncIterator[
         yield connection
 
 
+async def send(connection: ClientConnection, data: str | bytes) -> None:
+    """Raises: LineClosed."""
+    try:
+        await connection.send(data)
+    except ConnectionClosed as closed:
+        raise line_closed(closed) from None
+
+
 def line_closed(closed: ConnectionClosed) -> LineClosed:
     if closed.rcvd is None:
         given_up = f"was given up: {closed.sent.reason}" if closed.sent is not None else "was lost"

@@ -22,7 +22,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from load.lines.boundary import Line, LineClosed, NoCall, Received
-from load.lines.sockets import line_closed, open_socket
+from load.lines.sockets import line_closed, open_socket, send
 from load.speech.g711 import decode, encode
 from wire import calls
 from wire.errors import PeerError
@@ -138,10 +138,7 @@ class TwilioLine:
         await self._send({**message, "sequenceNumber": str(self._sequence), "streamSid": self._stream})
 
     async def _send(self, message: dict[str, Any]) -> None:
-        try:
-            await self._connection.send(json.dumps(message))
-        except ConnectionClosed as closed:
-            raise line_closed(closed) from None
+        await send(self._connection, json.dumps(message))
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from load.lines.boundary import SERVER_KINDS, Line, LineClosed, NoCall, Received
-from load.lines.sockets import line_closed, open_socket
+from load.lines.sockets import line_closed, open_socket, send
 from wire import calls
 from wire.messages import decode, encode
 from wire.pcm import Pcm16
@@ -43,10 +43,7 @@ class WebSocketLine:
         return now, decode(data, SERVER_KINDS)
 
     async def _send(self, data: str | bytes) -> None:
-        try:
-            await self._connection.send(data)
-        except ConnectionClosed as closed:
-            raise line_closed(closed) from None
+        await send(self._connection, data)
 
 
 @contextlib.asynccontextmanager
