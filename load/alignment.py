@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 HEAD_LETTERS = 40  # of the reply: what comes later does not begin it
@@ -15,6 +15,7 @@ HEAD_WORDS = 12
 MIN_RUN = 3  # words in a row
 MIN_LETTERS = 6  # heard, of a longer reply: fewer fit by chance
 ALIKE = 0.55  # share of letters in common (twice the common by all), from which on words count as heard
+AS_GOOD = 1.2  # times the edits of the best beginning, and one more: an earlier one that takes so few is as good
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:
     """Index of the heard word that begins the reply; None when nothing of it was heard.
 
     It is the word from which on the letters are most like the reply's first: letters, because one word may be heard as
-    two, and a name as another ("Olavie" as "Oh, Levi"). Where its beginning was misheard beyond that, the first words
-    in a row that were heard rightly tell where it stood.
+    two, and a name as another ("Olavie" as "Oh, Levi"). Leaving out first words that were misheard ("Being turned" for
+    "Bien sûr") must take clearly fewer edits than keeping them. Where its beginning was misheard beyond that, the first
+    words in a row that were heard rightly tell where it stood.
     """
     head = "".join(plain(reply))[:HEAD_LETTERS]
     said = ["".join(plain(word.text)) for word in heard]
@@ -44,15 +46,20 @@ def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:
         return None
     if len("".join(said)) < min(MIN_LETTERS, len(head)):
         return 0 if head.startswith("".join(said)) else None
+    edits: dict[int, int] = {}
     best, most = None, ALIKE
     for i in range(len(said)):
         rest = "".join(said[i:])[: len(head)]
         if len(rest) < min(MIN_LETTERS, len(head)):
             break
         alike = difflib.SequenceMatcher(a=rest, b=head[: len(rest)], autojunk=False).ratio()
+        if alike > ALIKE:
+            edits[i] = _edits_of_beginnings(rest, head)
         if alike > most:
             best, most = i, alike
-    return best if best is not None else _before_first_run(said, plain(reply)[:HEAD_WORDS])
+    if best is None:
+        return _before_first_run(said, plain(reply)[:HEAD_WORDS])
+    return next(i for i, num_edits in edits.items() if num_edits <= AS_GOOD * edits[best] + 1)
 
 
 def _before_first_run(said: Sequence[str], head: Sequence[str]) -> int | None:
@@ -66,12 +73,25 @@ def word_error_rate(reference: str, hypothesis: str) -> float:
     ref, hyp = plain(reference), plain(hypothesis)
     if not ref:
         return float(bool(hyp))
-    row = list(range(len(hyp) + 1))
-    for i, word in enumerate(ref, 1):
-        diagonal, row[0] = row[0], i
-        for j, other in enumerate(hyp, 1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other))
-    return row[-1] / len(ref)
+    *_, last = _edit_rows(ref, hyp)
+    return last[-1] / len(ref)
+
+
+def _edits_of_beginnings(one: str, other: str) -> int:
+    """Fewest edits by letters that make all of one text a beginning of the other."""
+    rows = list(_edit_rows(one, other))
+    return min(min(rows[-1]), *(row[-1] for row in rows))
+
+
+def _edit_rows(one: Sequence[str], other: Sequence[str]) -> Iterator[list[int]]:
+    """Row i holds the edits from the first i items of one to each beginning of the other (Wagner and Fischer, 1974)."""
+    row = list(range(len(other) + 1))
+    yield row
+    for i, item in enumerate(one, 1):
+        above, row = row, [i]
+        for j, fellow in enumerate(other, 1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (item != fellow)))
+        yield row
 
 
 def closest_run(text: str, heard: Sequence[str]) -> tuple[float, str]:

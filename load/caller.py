@@ -143,6 +143,11 @@ class Caller:
         """Nothing of the agent has been audible for so long. False when that was not within `timeout_s`."""
         return await self.until(lambda: self._quiet_s() >= for_s, timeout_s)
 
+    async def until_speaking(self, quiet_s: float) -> bool:
+        """The agent is audible now. False when nothing of it has been for so long."""
+        await self.until(lambda: self._quiet_s() <= 0 or self._quiet_s() >= quiet_s, quiet_s)
+        return self._quiet_s() <= 0
+
     async def until_over(self, quiet_s: float, timeout_s: float) -> bool:
         """The same, and the server does not say that it thinks or speaks: more may come after a filler."""
         return await self.until(

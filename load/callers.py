@@ -142,7 +142,7 @@ def _scenario_verdicts(played: Played, course: Course, verdicts: Sequence[Verdic
     return [
         ScenarioVerdict(
             scenario=played.scenario.name, call=course.acts[0].record.number, step=v.step, check=v.check,
-            passed=v.passed, found=v.found,
+            passed=v.passed, found=v.found, line=played.scenario.line_of(v.step),
         )
         for v in verdicts
     ]  # fmt: skip

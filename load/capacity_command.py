@@ -14,7 +14,7 @@ from load.offered import MAX_AT_ONCE, Fixed
 from load.report.document import Plan, facts
 from load.report.measures import BUDGET_S
 from load.report.recording import Recording, add_result_flags, conclude
-from load.run import add_caller_flags, callers_of, recording_of_calls
+from load.run import add_caller_flags, callers_of, recording_of_calls, script_of
 from load.target import add_target_flags, reached
 
 FOR_S = 60.0  # of one repeat: some six turns of each line
@@ -62,8 +62,9 @@ async def _run(arguments: argparse.Namespace, console: Console) -> int:
         "max_concurrent": arguments.max,
         "budget_s": arguments.budget_ms / 1000,
     }
+    script = script_of(arguments)
     async with reached(arguments) as target:
-        callers = await callers_of(arguments, target)
+        callers = await callers_of(script, arguments, target)
         callers.rehearse(None)
         with recording_of_calls(arguments, target, Plan("capacity", parameters)) as found:
             while (num_concurrent := search.next()) is not None:

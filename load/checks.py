@@ -18,6 +18,7 @@ from load.track import Track, clears_s
 SHOWN_WORDS = 12  # of what was heard instead
 NO_RECOGNITION = "not known: what was heard was not recognised"
 NO_ANSWER = "no answer was heard"
+PAUSED = "not known: the agent paused when the caller began"
 NOT_SPEAKING = "the agent was not speaking when the caller began"
 
 Judgement: TypeAlias = tuple[bool, str]  # whether it was so, and what was found, for people
@@ -112,7 +113,7 @@ def _within(known: Known) -> Judgement:
         cut = interruption(known.call, known.track, known.last)
         if cut is None:
             return False, NOT_SPEAKING
-        return _at_most(cut.stop_s if known.expect.what == "stop" else cut.duck_s, limit_s, "")
+        return _at_most(cut.stop_s if known.expect.what == "stop" else cut.duck_s, limit_s, PAUSED)
     if not known.call.said:
         return _greeted(known, limit_s)
     if known.expect.what == "speech":
@@ -157,7 +158,8 @@ def _happened_s(known: Known, until_s: float) -> float | None:
         cut = interruption(known.call, known.track, known.last) if known.call.said else None
         if cut is None:
             return None
-        return cut.stopped_at_s if known.expect.what == "stop" else cut.start_s + cut.duck_s
+        happened_s = cut.stop_s if known.expect.what == "stop" else cut.duck_s
+        return None if happened_s is None else cut.start_s + happened_s
     speech = known.track.audible(known.from_s, until_s)
     told = replies(known.call.messages) if known.expect.what == "answer" else []
     for heard in speech:  # a server that tells no replies may be answering with any speech

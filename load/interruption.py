@@ -20,12 +20,13 @@ AFTER_S = 10.0  # of the caller's last sample; an agent that still goes on then 
 class Interruption:
     """`stale_s`: audible audio of the interrupted answer after the server said it was cleared; None: it did not say.
 
-    `duck_s` and `stop_s` count from the caller's onset. A pause of the agent's own right there looks like its end.
+    `duck_s` and `stop_s` count from the caller's onset. A pause of the agent's own right behind it looks like its end;
+    one right before it leaves nothing to tell of `duck_s`.
     """
 
     start_s: float
     stop_s: float
-    duck_s: float
+    duck_s: float | None
     stale_s: float | None
 
     @property
@@ -59,10 +60,11 @@ def interruption(call: CallRecord, track: Track, index: int) -> Interruption | N
     stop_s = max(0.0, stop_s)
     before = track.render(said.start_s - BEFORE_S, said.start_s)
     during = track.render(said.start_s, said.start_s + stop_s)
+    softer = softer_from(before, during, track.rate_hz)
     stale_s = sum(max(0.0, heard.end_s - max(cleared[0], heard.start_s)) for heard in old) if cleared else None
     return Interruption(
         start_s=said.start_s,
         stop_s=stop_s,
-        duck_s=softer_from(before, during, track.rate_hz) / track.rate_hz,
+        duck_s=softer / track.rate_hz if softer is not None else None,
         stale_s=stale_s,
     )

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from load.errors import LoadError
+from load.faults.site import needs_own_stack
 from load.scenario import Scenario, read_scenario, spoken
 from load.speech.command import corpus_of
 from load.speech.corpus import Corpus
@@ -61,10 +62,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _table(scenarios: Sequence[Scenario], corpus: Corpus) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("scenario", "over", "says", "what must be true"):
+    for heading in ("scenario", "over", "needs", "says", "what must be true"):
         table.add_column(heading, overflow="fold")
     for scenario in scenarios:
         over = ", ".join(scenario.transports) or "all"
+        needs = "--start" if needs_own_stack(scenario.every_fault) else ""
         num_said = str(len(spoken(scenario, corpus)))
-        table.add_row(*(Text(cell) for cell in (scenario.name, over, num_said, scenario.about)))
+        table.add_row(*(Text(cell) for cell in (scenario.name, over, needs, num_said, scenario.about)))
     return table

@@ -194,7 +194,10 @@ class _Performance:
         try:
             async with dial.line(greeting=self.scenario.greeting) as line:
                 caller = Caller(line, record, clock, acknowledges=self.scenario.sends_played, room=room)
-                await caller.run(_Speaker(self, caller).play())
+                speaker = _Speaker(self, caller)
+                await caller.run(speaker.play())
+                if speaker.has_heard_out(self.course.current):
+                    self.course.at += 1
         except Refused as refused:
             record.outcome, record.reason, record.retry_after_s = "refused", str(refused), refused.retry_after_s
         except NoCall as no_call:
@@ -248,6 +251,11 @@ class _Speaker:
             if isinstance(placed.step, HangUp):
                 return
         await self._caller.hang_up()
+
+    def has_heard_out(self, placed: PlacedStep | None) -> bool:
+        """The call ended while an answer was waited for, and the answer with it, as a goodbye does."""
+        is_waiting = placed is not None and isinstance(placed.step, WaitForAnswer)
+        return is_waiting and self._caller.audible_since(self._since_s) is not None
 
     async def _do(self, placed: PlacedStep) -> None:
         caller, part = self._caller, self._performance.part
@@ -316,8 +324,8 @@ class _Speaker:
             self._course.tell(f"nothing to speak over within {SPEAK_OVER_S:.0f} s")
         else:
             await asyncio.sleep(max(0.0, begun[0] + step.after_ms / 1000 - self._clock()))
-            start_s, end_s = self._caller.audible_since(self._said_s) or begun
-            if end_s + STOPPED_S < self._clock():
+            if not await self._caller.until_speaking(ANSWER_OVER_S):  # not into a pause of the agent's
+                start_s, end_s = self._caller.audible_since(self._said_s) or begun
                 self._course.tell(f"nothing to speak over: the answer took {1000 * (end_s - start_s):.0f} ms")
         is_barge_in = isinstance(step, BargeIn)
         await self._say(speech, is_barge_in=is_barge_in, is_backchannel=not is_barge_in)

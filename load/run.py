@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +17,7 @@ from load.callers import Callers
 from load.errors import LoadError
 from load.faults.command import faults_of
 from load.faults.parse import BY_KIND
+from load.faults.site import Site
 from load.library import find
 from load.offered import add_arrival_flags, offered, says_how_many
 from load.recording_wav import make_folder, write_call
@@ -26,9 +27,11 @@ from load.report.verdicts import verdict_table
 from load.scenario import Scenario, spoken, talkers
 from load.speech.cast import Cast
 from load.speech.command import add_voice_flags, corpus_of, delivery_of, sounds_of
-from load.speech.corpus import FILLERS, Corpus
-from load.steps import Converse, FaultNow
+from load.speech.corpus import Corpus, Utterance, fillers_of
+from load.speech.delivery import Delivery
+from load.steps import Converse
 from load.target import Target, add_target_flags, reached
+from wire.strict import nearest
 
 SWITCH_S = 0.0005  # between threads: measuring a call that has ended must not make those late that go on
 VARIED = "varied"  # each caller otherwise
@@ -75,8 +78,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 async def _run(arguments: argparse.Namespace, console: Console) -> int:
     load, plan = offered(arguments)
+    script = script_of(arguments)
     async with reached(arguments) as target:
-        callers = await callers_of(arguments, target)
+        callers = await callers_of(script, arguments, target)
         callers.rehearse(plan.num_planned or None)
         if arguments.wav is not None:
             make_folder(arguments.wav)
@@ -99,27 +103,41 @@ async def _run(arguments: argparse.Namespace, console: Console) -> int:
     return status
 
 
-async def callers_of(arguments: argparse.Namespace, target: Target) -> Callers:
-    """With every voice that they need, clean. Raises: LoadError."""
+@dataclass(frozen=True)
+class Script:
+    """What callers do and say. `utterances`: everything that needs audio."""
+
+    scenarios: Sequence[Scenario]
+    corpus: Corpus
+    utterances: Sequence[Utterance]
+    is_varied: bool
+
+
+def script_of(arguments: argparse.Namespace) -> Script:
+    """Raises: LoadError for what cannot be played, before anybody is called."""
     corpus = corpus_of(arguments)
-    scenarios = scenarios_of(arguments, corpus)
-    _require_playable(scenarios, target)
+    scenarios = _scenarios_of(arguments, corpus)
+    _require_playable(scenarios, arguments)
     is_varied = arguments.caller == VARIED
     needed = [utterance for scenario in scenarios for utterance in spoken(scenario, corpus)]
     if is_varied:
-        needed += [*(corpus.utterance(name) for name in FILLERS), *talkers(corpus)]
-    wanted = {utterance.name: utterance for utterance in needed}
+        needed += [*fillers_of(corpus), *talkers(corpus)]
+    return Script(scenarios, corpus, list({utterance.name: utterance for utterance in needed}.values()), is_varied)
+
+
+async def callers_of(script: Script, arguments: argparse.Namespace, target: Target) -> Callers:
+    """With every voice that they need, clean. Raises: LoadError."""
     speaker = {"voice_url": target.voice_url, "voice_key_file": target.voice_key_file}
     speaking = argparse.Namespace(**{**vars(arguments), **speaker})
-    sounds = await sounds_of(speaking, list(wanted.values()))
-    cast = Cast(sounds, [utterance.name for utterance in talkers(corpus)], target.dial.rates_hz[0])
-    return Callers(scenarios, corpus, cast, target, arguments.seed, is_varied=is_varied)
+    sounds = await sounds_of(speaking, script.utterances)
+    cast = Cast(sounds, [utterance.name for utterance in talkers(script.corpus)], target.dial.rates_hz[0])
+    return Callers(script.scenarios, script.corpus, cast, target, arguments.seed, is_varied=script.is_varied)
 
 
-def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario]:
+def _scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario]:
     """What is asked for, or a conversation for each dialogue. Raises: LoadError."""
     faults = tuple(faults_of(arguments.fault))
-    caller = None if arguments.caller in (None, VARIED) else delivery_of(arguments.caller, "--caller")
+    caller = _delivery_of(arguments.caller)
     if arguments.scenario:
         found = [find(name, corpus) for name in arguments.scenario]
     else:
@@ -139,16 +157,28 @@ def scenarios_of(arguments: argparse.Namespace, corpus: Corpus) -> list[Scenario
     return [replace(scenario, faults=(*scenario.faults, *faults)) for scenario in found]
 
 
-def _require_playable(scenarios: Sequence[Scenario], target: Target) -> None:
+def _delivery_of(text: str | None) -> Delivery | None:
+    """Raises: LoadError."""
+    if text is None or text == VARIED:
+        return None
+    try:
+        return delivery_of(text, "--caller")
+    except LoadError:
+        if nearest(text, [VARIED]) is None:
+            raise
+        raise LoadError(f"--caller: '{text}' is no way to speak", f"did you mean '{VARIED}'?") from None
+
+
+def _require_playable(scenarios: Sequence[Scenario], arguments: argparse.Namespace) -> None:
     """Raises: LoadError for a scenario that cannot be played there."""
     for scenario in scenarios:
-        if scenario.transports and target.dial.transport not in scenario.transports:
+        if scenario.transports and arguments.transport not in scenario.transports:
             raise LoadError(
                 f"{scenario.name} is for calls over {' or '.join(scenario.transports)}",
                 f"choose with --transport {scenario.transports[0]}",
             )
-        now = [step.fault for step in scenario.flat if isinstance(step, FaultNow)]
-        target.site.require([*scenario.faults, *now])
+        if arguments.start is None:
+            Site().require(scenario.every_fault)
 
 
 def recording_of_calls(arguments: argparse.Namespace, target: Target, plan: Plan) -> AbstractContextManager[Recording]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from load.faults.parse import Fault, parse_fault, parse_faults
-from load.speech.corpus import FILLERS, Corpus, Utterance
+from load.speech.corpus import Corpus, Utterance, fillers_of
 from load.speech.delivery import Delivery
 from load.steps import (
     STEPS,
@@ -88,11 +88,21 @@ class Setting:
 class Scenario(Setting):
     steps: tuple[Step, ...]
     faults: tuple[Fault, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def flat(self) -> Iterator[Step]:
         """Steps in the order they are played, repetitions once."""
         return _flat(self.steps)
+
+    @property
+    def every_fault(self) -> tuple[Fault, ...]:
+        """From the start or later."""
+        return (*self.faults, *(step.fault for step in self.flat if isinstance(step, FaultNow)))
+
+    def line_of(self, where: str) -> int | None:
+        """In its file, of a place such as `steps[3].expect`; none for what does not stand there."""
+        return line_of(self.lines, where) if where.partition("[")[0] in self.lines else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +130,7 @@ def parse_scenario(document: Document, corpus: Corpus) -> Scenario:
             raise Invalid("steps", f"with repetitions there are {num_steps}; at most {MAX_STEPS}")
     except Invalid as error:
         raise ConfigError(f"{document.path}:{line_of(document.lines, error.where)}: {error}") from None
-    return Scenario(**{**vars(file), "steps": steps, "faults": faults})
+    return Scenario(**{**vars(file), "steps": steps, "faults": faults, "lines": document.lines})
 
 
 def read_scenario(path: Path, corpus: Corpus) -> Scenario:
@@ -129,7 +139,10 @@ def read_scenario(path: Path, corpus: Corpus) -> Scenario:
 
 
 def spoken(scenario: Scenario, corpus: Corpus) -> list[Utterance]:
-    """Everything whose audio the scenario needs, each once: what is said, fillers, and who babbles."""
+    """Everything whose audio the scenario needs, each once: what is said, fillers, and who babbles.
+
+    Raises: LoadError for fillers that nobody recorded.
+    """
     steps = list(scenario.flat)
     found: dict[str, Utterance] = {}
     for step in steps:
@@ -140,7 +153,7 @@ def spoken(scenario: Scenario, corpus: Corpus) -> list[Utterance]:
     spoken_in = (step.delivery for step in steps if isinstance(step, Say | BargeIn | Backchannel | Converse))
     deliveries = [scenario.caller, *(each for each in spoken_in if each is not None)]
     if any(delivery.num_fillers for delivery in deliveries):
-        found |= {name: corpus.utterance(name) for name in FILLERS}
+        found |= {filler.name: filler for filler in fillers_of(corpus)}
     behind = [delivery.background.kind for delivery in deliveries if delivery.background is not None]
     if "babble" in (*behind, *(step.kind for step in steps if isinstance(step, Noise))):
         found |= {utterance.name: utterance for utterance in talkers(corpus)}

@@ -21,6 +21,12 @@ def of_path(faults: Iterable[Fault]) -> list[PathFault]:
     return [fault for fault in faults if isinstance(fault, (*NETWORK_FAULTS, *BREAKS))]
 
 
+def needs_own_stack(faults: Iterable[Fault]) -> str | None:
+    """The kind of the first that only a stack started for the run can have."""
+    inside = (*PROCESS_FAULTS, *(kind for kinds in STAGES.values() for kind in kinds))
+    return next((fault.KIND for fault in faults if isinstance(fault, inside)), None)
+
+
 @dataclass(frozen=True)
 class Site:
     """`stages` and `processes` are those of a stack that was started for the run; of another server there are none."""
@@ -30,12 +36,8 @@ class Site:
 
     def require(self, faults: Iterable[Fault]) -> None:
         """Raises: LoadError for the first fault that cannot be had here."""
-        for fault in faults:
-            is_stage = any(isinstance(fault, kinds) for kinds in STAGES.values())
-            if (is_stage and not self.stages) or (isinstance(fault, PROCESS_FAULTS) and self.processes is None):
-                raise LoadError(
-                    f"{fault.KIND} is a fault of a stack that was started for the run", "start one: --start PROFILE"
-                )
+        if self.processes is None and (kind := needs_own_stack(faults)) is not None:
+            raise LoadError(f"{kind} is a fault of a stack that was started for the run", "start one: --start PROFILE")
 
     def clear(self) -> None:
         """Stages are as they were; requests under way keep their fault."""

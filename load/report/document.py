@@ -132,6 +132,7 @@ class ScenarioVerdict:
     check: str
     passed: bool
     found: str
+    line: int | None = None  # of that place
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from load.harmless import harmless
 from load.report.document import CallFacts, RequestRecord, RunDocument
-from load.report.measures import BUDGET_S, is_time, label, rates
+from load.report.measures import is_time, label, rates
 from load.report.statistics import percentile, wilson
 
 REDRAW_HZ = 1.0
@@ -155,8 +155,7 @@ def _rates(run: RunDocument) -> Table:
         if rate.num_trials:
             share = wilson(rate.num_hits, rate.num_trials)
             interval = f"{share.low:.1%} .. {share.high:.1%}"
-            title = f"answered within {1000 * BUDGET_S:.0f} ms" if name == "on_time" else label(name)
-            table.add_row(Text(title), f"{rate.num_hits}/{rate.num_trials}", f"{share.value:.1%}", interval)
+            table.add_row(Text(label(name)), f"{rate.num_hits}/{rate.num_trials}", f"{share.value:.1%}", interval)
     return table
 
 

@@ -83,7 +83,9 @@ def is_misunderstood(turn: TurnRecord) -> bool:
 
 
 def label(name: str) -> str:
-    """A figure's name for people, without its unit."""
+    """The name of a figure or rate for people, without its unit."""
+    if name == "on_time":
+        return f"answered within {1000 * BUDGET_S:.0f} ms"
     words = harmless(name).removeprefix(STAGE).removesuffix("_s").replace("_", " ")
     words = " ".join(word.upper() if word in ABBREVIATIONS else word for word in words.split())
     return f"server: {words}" if name.startswith(STAGE) else words

@@ -23,7 +23,7 @@ from load.report import figures
 from load.report.bad import Bad, bad
 from load.report.document import RunDocument, read_run
 from load.report.live import shown_value
-from load.report.measures import BUDGET_S, label, rates
+from load.report.measures import label, rates
 from load.report.statistics import Estimate, wilson
 
 MAX_ROWS = 300  # of the table of what is bad; the JSON has them all
@@ -144,7 +144,7 @@ def _cards(run: RunDocument) -> str:
     for name, rate in rates(run).items():
         if rate.num_trials and name in ("on_time", "missed", "cut_in", "calls_refused", "refused", "failed"):
             share = wilson(rate.num_hits, rate.num_trials)
-            cards.append((_rate_label(name), f"{share.value:.1%}", f"{rate.num_hits} of {rate.num_trials}"))
+            cards.append((label(name), f"{share.value:.1%}", f"{rate.num_hits} of {rate.num_trials}"))
     inner = (
         f'<div class="card"><span>{escape(name)}</span><b>{escape(value)}</b><span>{escape(note)}</span></div>'
         for name, value, note in cards
@@ -179,7 +179,7 @@ def _rates(run: RunDocument) -> str:
         if rate.num_trials:
             share = wilson(rate.num_hits, rate.num_trials)
             interval = f"{share.low:.1%} to {share.high:.1%}"
-            rows.append((_rate_label(name), f"{rate.num_hits} of {rate.num_trials}", f"{share.value:.1%}", interval))
+            rows.append((label(name), f"{rate.num_hits} of {rate.num_trials}", f"{share.value:.1%}", interval))
     return _table(("", "n", "share", "95 % interval"), rows, num_text=1)
 
 
@@ -227,10 +227,6 @@ def _facts(run: RunDocument) -> str:
         )
     )
     return _table(("", ""), rows, num_text=2)
-
-
-def _rate_label(name: str) -> str:
-    return f"answered within {1000 * BUDGET_S:.0f} ms" if name == "on_time" else label(name)
 
 
 def _range(name: str, estimate: Estimate) -> str:

@@ -13,11 +13,12 @@ from load.report.document import RunDocument
 def verdict_table(run: RunDocument) -> Group:
     """Each expectation of each scenario, and how many that were played met all of theirs."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("", "scenario", "call", "step", "expected", "found"):
+    for heading in ("", "scenario", "call", "line", "step", "expected", "found"):
         table.add_column(heading, overflow="fold")
     for verdict in run.verdicts:
         mark = Text("ok", "green") if verdict.passed else Text("NO", "bold red")
-        cells = (verdict.scenario, str(verdict.call), verdict.step, verdict.check, verdict.found)
+        line = "" if verdict.line is None else str(verdict.line)
+        cells = (verdict.scenario, str(verdict.call), line, verdict.step, verdict.check, verdict.found)
         table.add_row(mark, *(Text(harmless(cell)) for cell in cells))
     played = {verdict.call for verdict in run.verdicts}
     failed = {verdict.call for verdict in run.verdicts if not verdict.passed}

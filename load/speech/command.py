@@ -17,7 +17,7 @@ from load.errors import LoadError
 from load.key import read_api_key
 from load.scenario import talkers
 from load.speech.cast import Cast
-from load.speech.corpus import FILLERS, Corpus, Utterance, packaged, recorded
+from load.speech.corpus import Corpus, Utterance, fillers_of, packaged, recorded
 from load.speech.delivery import Delivery
 from load.speech.sound import Sound
 from load.speech.synthesis import Voice, speech
@@ -103,8 +103,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     delivery = delivery_of(arguments.delivery, "--delivery")
     corpus = corpus_of(arguments)
     every = corpus.utterances
-    if delivery.num_fillers and not set(FILLERS) & set(every):
-        raise LoadError("--delivery: no fillers among the recordings", f"record one of: {', '.join(FILLERS)}")
+    if delivery.num_fillers:
+        fillers_of(corpus)
     wanted = [corpus.utterance(name) for name in arguments.utterance] or list(every.values())
     # Fillers and babble are speech as well, so everything is made.
     sounds = asyncio.run(sounds_of(arguments, list(every.values())))

@@ -143,6 +143,14 @@ def read_sound(path: Path, text: str) -> Sound:
         raise LoadError(f"{path}: {error}", "give a recording of somebody who speaks") from None
 
 
+def fillers_of(corpus: Corpus) -> list[Utterance]:
+    """Those there are. Raises: LoadError when there is none."""
+    found = [corpus.utterances[name] for name in FILLERS if name in corpus.utterances]
+    if not found:
+        raise LoadError("no fillers among the recordings", f"record one of: {', '.join(FILLERS)}")
+    return found
+
+
 def unknown_utterance(name: str, known: Iterable[str]) -> LoadError:
     close = nearest(name, known)
     return LoadError(f"no utterance '{name}'", f"did you mean '{close}'?" if close else _known(known))

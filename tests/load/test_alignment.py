@@ -23,6 +23,10 @@ def heard(text: str) -> list[HeardWord]:
         ("open at nine", "We open at nine tomorrow.", 0),  # its first word was not heard
         ("One moment please, it takes a little longer. I", "I am sorry to hear that.", None),  # cut off after a letter
         ("It's Team flight. You're experiencing a bit", "That's unfortunate. It seems you're experiencing a bit", 0),
+        ("Being turned. Welcome to Paris. I'm here", "Bien s\u00fbr, welcome to Paris! I'm here to help", 0),
+        ("Vileman Paris. Waff France, voila! I am your", "L'Alma: Paris, la France... (l\u00e0-l\u00e0) I am your", 0),
+        ("One moment. Being turned. Welcome to Paris", "Bien s\u00fbr, welcome to Paris! I'm here to help", 2),
+        ("Hm. Welcome to Paris. I'm here", "Welcome to Paris! I'm here to help", 1),
         ("I'm", "I'm happy to assist you.", 0),  # interrupted after a word
         ("Oh", "I'm happy to assist you.", None),
         ("Hm. Yes.", "Yes.", 1),

@@ -93,8 +93,14 @@ def test_a_pause_between_words_is_not_softer_speech_when_it_comes_back() -> None
     rate_hz = 24000
     during = np.concatenate([tone(0.1, rate_hz), silence(0.1, rate_hz), tone(0.1, rate_hz), silence(0.3, rate_hz)])
     assert softer_from(tone(1.0, rate_hz), during, rate_hz) / rate_hz == pytest.approx(0.3, abs=0.02)
-    assert softer_from(silence(1.0, rate_hz), during, rate_hz) == 0
     assert softer_from(tone(1.0, rate_hz), silence(0.0, rate_hz), rate_hz) == 0
+
+
+@pytest.mark.parametrize(("pause_s", "tells"), [(0.06, True), (0.15, False), (1.0, False)])
+def test_who_pauses_right_before_tells_nothing_of_ducking(pause_s: float, tells: bool) -> None:
+    rate_hz = 24000
+    before = np.concatenate([tone(1.0, rate_hz), silence(pause_s, rate_hz)])[-rate_hz:]
+    assert (softer_from(before, silence(0.5, rate_hz), rate_hz) is not None) == tells
 
 
 def test_a_gap_within_a_word_does_not_split_it_and_a_pause_does() -> None:

@@ -51,7 +51,7 @@ def test_what_is_cleared_in_a_pause_of_its_own_has_stopped_at_once() -> None:
     record = call([QUESTION, STOP], [(2.5, tone(0.7, RATE_HZ)), (4.4, tone(0.5, RATE_HZ))], [clear(3.75)])
     found = interruption(record, track_of(record), 1)
     assert found is not None
-    assert (found.stop_s, found.duck_s, found.stale_s) == (0.0, 0.0, 0.0)
+    assert (found.stop_s, found.duck_s, found.stale_s) == (0.0, None, 0.0)
 
 
 def test_what_lay_there_when_it_was_cleared_is_dropped() -> None:

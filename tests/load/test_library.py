@@ -76,3 +76,9 @@ def test_all_are_listed_with_what_must_be_true() -> None:
 def test_one_can_be_asked_for() -> None:
     [_, line] = run("one-short-word-interrupts").splitlines()
     assert line.split()[:3] == ["one-short-word-interrupts", "all", "2"]
+
+
+@pytest.mark.parametrize("name", ["slow-model-gets-a-filler", "killed-voice-costs-one-turn"])
+def test_those_that_only_a_stack_of_ours_can_play_say_so(name: str) -> None:
+    [_, line] = run(name).splitlines()
+    assert line.split()[:3] == [name, "all", "--start"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -36,7 +38,7 @@ from load.steps import (
     WaitForAnswer,
 )
 from tests.load.test_caller import OUTPUT_HZ, RATE_HZ, speech
-from tests.load.test_hearing import tone
+from tests.load.test_hearing import silence, tone
 from wire import calls
 from wire.messages import encode
 
@@ -104,6 +106,32 @@ async def test_an_answer_that_is_over_cannot_be_interrupted_and_the_rest_is_play
     [problem] = told(course)
     assert problem.startswith("steps[1].barge_in: nothing to speak over: the answer took")
     assert len(course.acts[0].record.said) == 2
+
+
+async def test_a_barge_in_waits_for_a_pause_of_the_agent_to_end() -> None:
+    answer = np.concatenate([tone(0.8, OUTPUT_HZ), silence(0.6, OUTPUT_HZ), tone(0.8, OUTPUT_HZ)])
+    async with NullAgent(answer, answer_after_s=0.3).running() as url:
+        course = await play(url, Say("a"), BargeIn("b", after_ms=900), WaitForAnswer("start"))
+    asked, interrupting = course.acts[0].record.said
+    assert told(course) == []
+    begun_s = asked.end_s + 0.3
+    assert interrupting.start_s - begun_s == pytest.approx(1.4 + 0.1, abs=0.1)  # 0.1 s is the recording's own silence
+
+
+async def test_an_answer_that_ends_with_the_call_was_heard_to_its_end() -> None:
+    async def say_goodbye(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send(encode(calls.Ready(1, "id", RATE_HZ, OUTPUT_HZ, "v", 0)))
+        await asyncio.sleep(0.2)
+        await connection.send(tone(0.3, OUTPUT_HZ).tobytes())
+        await connection.send(encode(calls.Bye("idle")))
+
+    async with serve(say_goodbye, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        course = await play(f"ws://127.0.0.1:{port}/v1/calls", WaitForAnswer(), Expect("end_of_call", within_ms=500))
+    assert told(course) == []
+    [act] = course.acts
+    assert [checkpoint.step for checkpoint in act.checkpoints] == ["steps[1].expect"]
 
 
 async def test_noise_and_keys_are_sent_and_are_no_utterances() -> None:

@@ -87,6 +87,8 @@ def test_an_expectation_that_is_not_met_fails_the_run(
     assert "0 of 1 scenarios that were played went as expected" in capsys.readouterr().out
     verdicts = json.loads((tmp_path / "run.json").read_text())["verdicts"]
     assert [verdict["passed"] for verdict in verdicts] == [False, True]
+    lines = (tmp_path / "ask.yaml").read_text().splitlines()
+    assert "expect" in lines[verdicts[0]["line"] - 1]
 
 
 def test_a_seed_gives_its_calls_again_and_caller_n_is_the_first_of_a_run_with_that_seed(
@@ -113,6 +115,8 @@ def test_a_seed_gives_its_calls_again_and_caller_n_is_the_first_of_a_run_with_th
         (["slow-model-gets-a-filler"], "no utterance 'opening-hours'"),
         (["--fault", "{kind: los}"], "did you mean 'loss'?"),
         (["--caller", "{speed: 9}"], "speed and pitch must be 0.5 to 2"),
+        (["--caller", "variedd"], "'variedd' is no way to speak"),
+        (["--caller", "{speed}"], "--caller"),
         (["--transport", "webrtc"], "calls over webrtc go to an address with http://"),
         (["--calls", "0"], "--calls must be 1 to"),
         ([], "there are no dialogues among the recordings"),
@@ -126,10 +130,32 @@ def test_a_wrong_command_is_one_clear_line(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(*flags, url=agent, recordings=recordings, folder=tmp_path) == 1
+    named = [scenario(tmp_path), *flags] if flags and flags[0].startswith("-") else flags
+    assert run(*named, url=agent, recordings=recordings, folder=tmp_path) == 1
     [error] = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
     assert says in error
     assert not (tmp_path / "run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["no-such-scenario"], "no scenario 'no-such-scenario'"),
+        (["--fault", "{kind: los}"], "did you mean 'loss'?"),
+        (["--fault", "{kind: llm_stall}"], "start one: --start PROFILE"),
+        (["--caller", "variedd"], "did you mean 'varied'?"),
+        (["--caller", "{num_fillers: 1}"], "record one of: uh"),
+        (["--caller", "varied"], "record one of: uh"),
+    ],
+)
+def test_what_cannot_be_played_is_told_before_anybody_is_called(
+    flags: list[str], says: str, recordings: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = flags if not flags[0].startswith("-") else [scenario(tmp_path), *flags]
+    assert run(*named, url="ws://127.0.0.1:9/v1/calls", recordings=recordings, folder=tmp_path) == 1
+    told = capsys.readouterr().err
+    assert says in told
+    assert "no call server" not in told
 
 
 def test_a_fault_of_a_stage_needs_a_stack_that_the_run_starts(

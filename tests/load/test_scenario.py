@@ -189,6 +189,14 @@ def test_what_is_spoken_names_everything_once(tmp_path: Path) -> None:
     assert names == [*(f"hotel/{i}" for i in range(1, 8)), "mm-hm", "stop", *FILLERS]
 
 
+def test_a_place_has_a_line_where_it_stands_in_the_file(tmp_path: Path) -> None:
+    text = HEAD + "  - say: doctor/1\n  - repeat:\n      times: 2\n      steps:\n        - expect: {num_answers: 1}\n"
+    scenario = scenario_of(tmp_path, text)
+    first_step = len(HEAD.splitlines()) + 1
+    places = ("steps[0].say", "steps[1].repeat.steps[0].expect, time 2", "the end", "num_refused")
+    assert [scenario.line_of(place) for place in places] == [first_step, first_step + 4, None, None]
+
+
 def test_babble_needs_people_who_talk(tmp_path: Path) -> None:
     one = scenario_of(tmp_path, HEAD + "  - noise: {for_ms: 100, kind: babble}\n")
     other = scenario_of(tmp_path, HEAD + "  - silence: 10\ncaller: {background: {kind: babble, snr_db: 9}}\n")
