@@ -65,7 +65,8 @@ class WaitForAnswer:
 class BargeIn:
     """Speech over the agent's that is to take the turn, once `after_ms` of the answer (or greeting) have been heard.
 
-    A pause of the agent's there is waited out: who speaks into it speaks over nothing, and stops nothing. An answer that is over by then fails the step: there was nothing to interrupt.
+    A pause of the agent's there is waited out: who speaks into it speaks over nothing, and stops nothing. An answer
+    that is over by then fails the step: there was nothing to interrupt.
     """
 
     NAME: ClassVar[str] = "barge_in"
