@@ -144,9 +144,10 @@ class Caller:
         return await self.until(lambda: self._quiet_s() >= for_s, timeout_s)
 
     async def until_speaking(self, quiet_s: float) -> bool:
-        """The agent is audible now. False when nothing of it has been for so long."""
-        await self.until(lambda: self._quiet_s() <= 0 or self._quiet_s() >= quiet_s, quiet_s)
-        return self._quiet_s() <= 0
+        """The agent is audible, and will be for half a message more. False when nothing of it has been for so long."""
+        goes_on_s = -AUDIO_FRAME_S / 2
+        await self.until(lambda: self._quiet_s() <= goes_on_s or self._quiet_s() >= quiet_s, quiet_s)
+        return self._quiet_s() <= goes_on_s
 
     async def until_over(self, quiet_s: float, timeout_s: float) -> bool:
         """The same, and the server does not say that it thinks or speaks: more may come after a filler."""

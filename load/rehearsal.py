@@ -16,7 +16,7 @@ from load.speech.delivery import Delivery
 from load.speech.dtmf import tones
 from load.speech.sound import Sound
 from load.steps import Backchannel, BargeIn, Converse, Dtmf, Noise, Repeat, Say, Step
-from wire.pcm import Pcm16, to_int16
+from wire.pcm import AUDIO_FRAME_S, Pcm16, to_int16
 
 NUM_TAKES = 8  # what is drawn of a delivery differs between so many calls, then it comes again
 
@@ -68,7 +68,7 @@ def rehearse(scenario: Scenario, corpus: Corpus, cast: Cast, take: int) -> Part:
             case Say() as step:
                 speeches[number] = [say(step.utterance, step.delivery, (number,), step.cut_ms)]
             case BargeIn() | Backchannel() as step:
-                speeches[number] = [say(step.utterance, step.delivery, (number,))]
+                speeches[number] = [_at_once(say(step.utterance, step.delivery, (number,)), cast.rate_hz)]
             case Converse() as step:
                 turns = corpus.dialogue(step.dialogue).turns
                 speeches[number] = [say(turn.name, step.delivery, (number, i)) for i, turn in enumerate(turns)]
@@ -85,6 +85,12 @@ def _speech(name: str, text: str, sound: Sound, cut_ms: float | None) -> Speech:
         return Speech(name, text, sound.pcm, sound.start, sound.end)
     end = min(sound.end, sound.start + max(1, round(cut_ms / 1000 * sound.rate_hz)))
     return Speech(name, text, sound.pcm[:end], sound.start, end)
+
+
+def _at_once(speech: Speech, rate_hz: int) -> Speech:
+    """Without the silence before it, in which the agent might pause."""
+    skipped = max(0, speech.start - round(AUDIO_FRAME_S * rate_hz))
+    return replace(speech, pcm=speech.pcm[skipped:], start=speech.start - skipped, end=speech.end - skipped)
 
 
 def is_drawn(scenario: Scenario) -> bool:

@@ -58,6 +58,13 @@ def test_a_line_that_goes_dead_in_the_middle_of_a_word_ends_the_speech_there() -
     assert said.end == said.pcm.size == said.start + round(0.2 * RATE_HZ)
 
 
+def test_who_speaks_over_the_agent_begins_with_the_first_word() -> None:
+    [said] = rehearse(scenario(BargeIn("single")), CORPUS, CAST, take=0).speeches[0]
+    [asked] = rehearse(scenario(Say("single")), CORPUS, CAST, take=0).speeches[0]
+    assert said.start / RATE_HZ == pytest.approx(0.02, abs=0.001)
+    assert np.array_equal(said.pcm[said.start : said.end], asked.pcm[asked.start : asked.end])
+
+
 def test_takes_differ_where_something_is_drawn_and_come_out_the_same_again() -> None:
     noisy = scenario(Say("single"), caller=Delivery(background=Background("white", 10)))
     first, other, again = (rehearse(noisy, CORPUS, CAST, take).speeches[0][0].pcm for take in (0, NUM_TAKES - 1, 0))
