@@ -15,7 +15,7 @@ HEAD_WORDS = 12
 MIN_RUN = 3  # words in a row
 MIN_LETTERS = 6  # heard, of a longer reply: fewer fit by chance
 ALIKE = 0.55  # share of letters in common (twice the common by all), from which on words count as heard
-AS_GOOD = 1.2  # times the edits of the best beginning, and one more: an earlier one that takes so few is as good
+AS_GOOD = 1.2  # times the edits of the best beginning, and one more of a longer reply: as few are as good, and earlier
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,9 @@ def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:
 
     It is the word from which on the letters are most like the reply's first: letters, because one word may be heard as
     two, and a name as another ("Olavie" as "Oh, Levi"). Leaving out first words that were misheard ("Being turned" for
-    "Bien sûr") must take clearly fewer edits than keeping them. Where its beginning was misheard beyond that, the first
-    words in a row that were heard rightly tell where it stood.
+    "Bien sûr") must take clearly fewer edits than keeping them; and of a reply that says the same twice, what comes
+    before the better copy is alike as well. Where its beginning was misheard beyond that, the first words in a row that
+    were heard rightly tell where it stood.
     """
     head = "".join(plain(reply))[:HEAD_LETTERS]
     said = ["".join(plain(word.text)) for word in heard]
@@ -46,20 +47,22 @@ def reply_begins_at(heard: Sequence[HeardWord], reply: str) -> int | None:
         return None
     if len("".join(said)) < min(MIN_LETTERS, len(head)):
         return 0 if head.startswith("".join(said)) else None
-    edits: dict[int, int] = {}
-    best, most = None, ALIKE
-    for i in range(len(said)):
-        rest = "".join(said[i:])[: len(head)]
-        if len(rest) < min(MIN_LETTERS, len(head)):
-            break
-        alike = difflib.SequenceMatcher(a=rest, b=head[: len(rest)], autojunk=False).ratio()
-        if alike > ALIKE:
-            edits[i] = _edits_of_beginnings(rest, head)
-        if alike > most:
-            best, most = i, alike
-    if best is None:
+    rests = ["".join(said[i:])[: len(head)] for i in range(len(said))]
+    alike = {i: found for i, rest in enumerate(rests) if (found := _likeness(rest, head)) > ALIKE}
+    if not alike:
         return _before_first_run(said, plain(reply)[:HEAD_WORDS])
-    return next(i for i, num_edits in edits.items() if num_edits <= AS_GOOD * edits[best] + 1)
+    while alike:
+        best = max(alike, key=lambda i: (alike[i], -i))
+        alike = {i: found for i in range(best) if (found := _likeness("".join(said[i:best]), head)) > ALIKE}
+    most = AS_GOOD * _edits_of_beginnings(rests[best], head) + (len(head) >= MIN_LETTERS)
+    return next(i for i in range(best + 1) if _edits_of_beginnings(rests[i], head) <= most)
+
+
+def _likeness(letters: str, head: str) -> float:
+    """Of letters and as many of the reply's first; 0 for too few to tell."""
+    if len(letters) < min(MIN_LETTERS, len(head)):
+        return 0.0
+    return difflib.SequenceMatcher(a=letters[: len(head)], b=head[: len(letters)], autojunk=False).ratio()
 
 
 def _before_first_run(said: Sequence[str], head: Sequence[str]) -> int | None:

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from load.alignment import HeardWord, closest_run, plain, reply_begins_at, word_error_rate
 
+SORRY = "I'm sorry for your loss, but I can help."
+
 
 def heard(text: str) -> list[HeardWord]:
     return [HeardWord(word, float(i), i + 0.5) for i, word in enumerate(text.split())]
@@ -27,9 +29,12 @@ def heard(text: str) -> list[HeardWord]:
         ("Vileman Paris. Waff France, voila! I am your", "L'Alma: Paris, la France... (l\u00e0-l\u00e0) I am your", 0),
         ("One moment. Being turned. Welcome to Paris", "Bien s\u00fbr, welcome to Paris! I'm here to help", 2),
         ("Hm. Welcome to Paris. I'm here", "Welcome to Paris! I'm here to help", 1),
+        ("And Sorry for your laws. But I can help. I'm sorry for your loss. But", f"{SORRY} {SORRY}", 0),  # said twice
+        ("One moment. And Sorry for your laws. But I can help. I'm sorry for your loss.", f"{SORRY} {SORRY}", 2),
         ("I'm", "I'm happy to assist you.", 0),  # interrupted after a word
         ("Oh", "I'm happy to assist you.", None),
         ("Hm. Yes.", "Yes.", 1),
+        ("I'm sorry. Sorry. Sounds like. No. No.", "No", 5),
         ("One moment please.", "We open at nine tomorrow.", None),
         ("", "We open at nine.", None),
         ("We open", "", None),
