@@ -105,6 +105,7 @@ class VoiceConfig:
     service_key_file: Path | None = None  # sent as bearer key to the three services above
     prefill_tokens: int = 0  # `max_tokens` of a request that only warms the KV; servers that refuse 0 take 1
     max_calls: int = 2
+    num_processes: int = 1  # that share the calls; each holds the detector and the turn model
     idle_after_s: float = 15.0  # silence of both sides before the idle prompt; a second one ends the call
     max_call_s: float = 1800.0
     barge_in_after_s: float = 0.25  # caller speech over the agent's that takes the turn
@@ -121,6 +122,8 @@ class VoiceConfig:
             require_http(name, getattr(self, name))
         if self.max_calls < 1:
             raise ValueError("max_calls must be at least 1")
+        if not 1 <= self.num_processes <= self.max_calls:
+            raise ValueError("num_processes must be 1 to max_calls")
         if not 0 <= self.prefill_tokens <= 1:
             raise ValueError("prefill_tokens must be 0 or 1")
         if not 0.02 <= self.lead_s <= 1:

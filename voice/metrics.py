@@ -15,6 +15,6 @@ TURN_LATENCY = Histogram(
 STAGE = Histogram("voice_stage_seconds", "Share of a turn's latency", ["stage"], buckets=_LATENCY_BUCKETS_S)
 TURNS = Counter("voice_turns_total", "Caller turns by outcome", ["outcome"])
 CALLS = Counter("voice_calls_total", "Calls by how they ended", ["reason"])
-ACTIVE_CALLS = Gauge("voice_calls_active", "Calls under way")
+ACTIVE_CALLS = Gauge("voice_calls_active", "Calls under way", multiprocess_mode="livesum")
 FILLERS = Counter("voice_fillers_total", "Times a caller had to be told that the answer takes longer")
 UNDERRUNS = Counter("voice_underruns_total", "Times the agent's audio ran dry within an utterance")

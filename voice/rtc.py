@@ -70,6 +70,7 @@ class RtcCalls:
         seats: Seats,
         lifecycle: Lifecycle,
         serve: Serve,
+        key_prefix: str = "",
     ) -> None:
         self._addresses = addresses_for(host, config.ice_addresses)
         self._servers = servers
@@ -77,6 +78,7 @@ class RtcCalls:
         self._seats = seats
         self._lifecycle = lifecycle
         self._serve = serve
+        self._key_prefix = key_prefix
         self._running: dict[str, WebRtcTransport] = {}
 
     @contextlib.asynccontextmanager
@@ -113,7 +115,7 @@ class RtcCalls:
             transport = WebRtcTransport(self._servers, self._addresses)
             taken.push_async_callback(transport.close)
             answer = await transport.answer(text)
-            key = secrets.token_urlsafe(18)
+            key = self._key_prefix + secrets.token_urlsafe(18)
             self._running[key] = transport
             self._tasks.create_task(self._run(key, transport, hello, taken.pop_all()))
         headers = self._headers({"location": f"{PATH}/{key}", "accept-patch": FRAGMENT})

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from fastapi import FastAPI, WebSocket
 from fastapi.responses import JSONResponse
+from prometheus_client import generate_latest
 
 from voice import console, metrics
-from voice.admission import Seats
+from voice.admission import Load, Seats
 from voice.call import Call, EndReason, Shared
 from voice.clients.llm import LlmClient
 from voice.config import VoiceConfig
@@ -33,6 +35,22 @@ from wire.weights import model_dir
 logger = logging.getLogger(__name__)
 
 _CLOSE_CODES: dict[EndReason, int] = {"failed": 1011, "drain": 1012, "unavailable": 1012}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a process of a call server answers for, and what it knows of the whole. See `voice.front`."""
+
+    seats: Seats
+    load: Callable[[], Load]
+    key_prefix: str = ""  # of the names of WebRTC calls: whose they are
+    collect: Callable[[], bytes] = generate_latest  # the text of /metrics
+
+
+def whole(config: VoiceConfig, lifecycle: Lifecycle) -> Part:
+    """A call server of one process."""
+    seats = Seats(config.max_calls)
+    return Part(seats, lambda: Load(seats.num_taken, seats.num_free, lifecycle.num_active))
 
 
 def load(config: VoiceConfig, lifecycle: Lifecycle) -> Shared:
@@ -56,10 +74,11 @@ def load(config: VoiceConfig, lifecycle: Lifecycle) -> Shared:
     )
 
 
-def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:
+def build(shared: Shared, lifecycle: Lifecycle, part: Part | None = None) -> FastAPI:
     """Raises: ConfigError."""
     config = shared.config
-    seats = Seats(config.max_calls)
+    part = part or whole(config, lifecycle)
+    seats = part.seats
 
     async def serve(transport: Transport, hello: calls.Hello) -> EndReason:
         started_s = time.monotonic()
@@ -67,8 +86,9 @@ def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:
         seats.note_length(time.monotonic() - started_s)
         return reason
 
-    status = Status(config, lifecycle, shared.service_key, lambda: seats.num_taken)
-    rtc = RtcCalls(config.webrtc, config.edge.host, ice_servers(config.webrtc), seats, lifecycle, serve)
+    status = Status(config, lifecycle, shared.service_key, part.load)
+    servers = ice_servers(config.webrtc)
+    rtc = RtcCalls(config.webrtc, config.edge.host, servers, seats, lifecycle, serve, part.key_prefix)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -81,18 +101,22 @@ def build(shared: Shared, lifecycle: Lifecycle) -> FastAPI:
             shared.turn_model.close()
 
     def details() -> Mapping[str, object]:
-        return {"calls": seats.num_taken, "max_calls": config.max_calls}
+        now = part.load()
+        processes = {"processes": now.num_processes} if config.num_processes > 1 else {}
+        return {"active": now.num_active, "calls": now.num_taken, "max_calls": config.max_calls, **processes}
 
-    app = create_app(lifecycle, config.edge, details=details, lifespan=lifespan, public=console.PUBLIC)
+    app = create_app(
+        lifecycle, config.edge, details=details, lifespan=lifespan, public=console.PUBLIC, collect=part.collect
+    )
 
     @app.get("/v1/calls")
     async def capacity() -> JSONResponse:
         """Whether a call would be taken now: 200, 429 with Retry-After, or 503. Raises: Unavailable."""
         lifecycle.require_ready()
-        if seats.num_taken >= config.max_calls:
-            busy = Overloaded(f"all {config.max_calls} lines are busy", retry_after_s=seats.retry_after_s())
-            return error_response(busy)
-        return JSONResponse(details())
+        now = part.load()
+        if now.num_free <= 0:
+            return error_response(seats.overloaded())
+        return JSONResponse({"calls": now.num_taken, "max_calls": config.max_calls})
 
     @app.websocket("/v1/calls")
     async def call(websocket: WebSocket) -> None:

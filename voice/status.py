@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 import aiohttp
 from fastapi import FastAPI
 
+from voice.admission import Load
 from voice.config import VoiceConfig
 from wire.errors import PeerError
 from wire.messages import read_json_object
@@ -45,16 +46,12 @@ class ProcessStatus:
 
 
 class Status:
-    """`num_calls` counts the lines that are taken."""
-
-    def __init__(
-        self, config: VoiceConfig, lifecycle: Lifecycle, key: str | None, num_calls: Callable[[], int]
-    ) -> None:
+    def __init__(self, config: VoiceConfig, lifecycle: Lifecycle, key: str | None, load: Callable[[], Load]) -> None:
         self._lifecycle = lifecycle
         self._services = {"stt": config.stt_url, "tts_engine": config.tts_url, "router": config.llm_url}
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._max_calls = config.max_calls
-        self._num_calls = num_calls
+        self._config = config
+        self._load = load
         self._asking = asyncio.Lock()
         self._known: list[ProcessStatus] = []
         self._known_until_s = 0.0
@@ -72,10 +69,12 @@ class Status:
         return {"processes": [asdict(process) for process in [self._own(), *await self._others()]]}
 
     def _own(self) -> ProcessStatus:
-        lifecycle, taken = self._lifecycle, self._num_calls()
+        lifecycle, load, config = self._lifecycle, self._load(), self._config
         status: Health = "draining" if lifecycle.draining else "ready"
-        detail = f"{taken} of {self._max_calls} lines taken"
-        return ProcessStatus("voice", status, lifecycle.num_active, round(lifecycle.uptime_s, 1), detail)
+        detail = f"{load.num_taken} of {config.max_calls} lines taken"
+        if config.num_processes > 1:
+            detail += f", {load.num_processes} of {config.num_processes} processes up"
+        return ProcessStatus("voice", status, load.num_active, round(lifecycle.uptime_s, 1), detail)
 
     async def _others(self) -> list[ProcessStatus]:
         async with self._asking:

@@ -42,13 +42,13 @@ MAX_BODY_BYTES = 32 << 20  # 25 MiB is OpenAI's limit for an audio file, plus it
 
 
 class Lifecycle:
-    """Counts the units of work a drain has to wait for."""
+    """Counts the units of work a drain has to wait for. `started_s`: by the monotonic clock; default: now."""
 
-    def __init__(self, service: str) -> None:
+    def __init__(self, service: str, started_s: float | None = None) -> None:
         self.service = service
         self.num_active = 0
         self.draining = False
-        self._started_s = time.monotonic()
+        self._started_s = time.monotonic() if started_s is None else started_s
 
     @contextmanager
     def unit(self) -> Iterator[None]:
@@ -88,11 +88,13 @@ def create_app(
     details: Details | None = None,
     lifespan: Lifespan | None = None,
     public: Sequence[str] = (),
+    collect: Callable[[], bytes] = generate_latest,
 ) -> FastAPI:
     """An application with `/health` and `/metrics`; the caller adds its own routes.
 
-    `details` adds keys to `/health`. `lifespan` brackets the time in which requests are served. `public`: paths that
-    can be read without the API key, such as a page that asks for it; `/page/*` stands for all below `/page/`.
+    `details` adds keys to `/health`, or replaces them. `lifespan` brackets the time in which requests are served.
+    `public`: paths that can be read without the API key, such as a page that asks for it; `/page/*` stands for all
+    below `/page/`. `collect`: the text of `/metrics`.
     """
 
     @asynccontextmanager
@@ -126,7 +128,7 @@ def create_app(
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+        return Response(collect(), media_type=CONTENT_TYPE_LATEST)
 
     return app
 
@@ -222,11 +224,15 @@ def run(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig, sock: socket.socke
     server = server_for(app, lifecycle, edge)
     if sock is None:
         sock = listen_socket(edge)
+    log_listening(sock, edge)
+    server.run(sockets=[sock])
+    logger.info("drained")
+
+
+def log_listening(sock: socket.socket, edge: EdgeConfig) -> None:
     host, port = sock.getsockname()[:2]
     key = f"; clients need the API key in {edge.api_key_file}" if edge.api_key_file is not None else ""
     logger.info("listening on %s:%d%s", host, port, key)
-    server.run(sockets=[sock])
-    logger.info("drained")
 
 
 def server_for(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig) -> uvicorn.Server:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.serving import serving
 from tests.voice.conftest import EDGE, Stage
 from voice import status
+from voice.admission import Load
 from voice.config import VoiceConfig
 from voice.status import ProcessStatus, Status, read_health
 from wire.config import EdgeConfig
@@ -97,7 +98,7 @@ async def test_many_pages_cost_the_services_one_question():
 
 @asynccontextmanager
 async def status_of(*urls: str, key: str | None = None) -> AsyncIterator[Status]:
-    asked = Status(VoiceConfig(EDGE, *urls, llm_model="fake"), Lifecycle("voice"), key, lambda: 0)
+    asked = Status(VoiceConfig(EDGE, *urls, llm_model="fake"), Lifecycle("voice"), key, Load)
     async with asked.open():
         yield asked
 
