@@ -16,6 +16,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
+import numpy as np
+
 from voice import metrics
 from voice.answer import Answering, Outcome
 from voice.budget import Waterfall
@@ -25,6 +27,7 @@ from voice.clients.tts import Lost, TtsClient
 from voice.config import VoiceConfig
 from voice.ears import Ears
 from voice.endpointing import (
+    SAMPLE_RATE_HZ,
     AskTurnModel,
     Decision,
     NoiseEnded,
@@ -35,10 +38,11 @@ from voice.endpointing import (
     TurnEnded,
 )
 from voice.history import History
+from voice.media.echo import EchoGuard
 from voice.media.turn_model import SmartTurn
 from voice.media.vad import Silero
 from voice.mouth import Kind, Mouth, Utterance
-from voice.outbox import Outbox
+from voice.outbox import Outbox, Payload, Written
 from voice.patience import Due, Patience
 from voice.playout import Playout
 from voice.said import Said
@@ -109,6 +113,7 @@ class Call:
             on_partial=self._on_partial,
         )
         self._playout = Playout(transport.output_sample_rate_hz, transport.lead_s)
+        self._echo = EchoGuard(transport.output_sample_rate_hz, SAMPLE_RATE_HZ, time.monotonic())
         self._tts = TtsClient(
             config.tts_url,
             key=shared.service_key,
@@ -120,12 +125,12 @@ class Call:
         self._mouth = Mouth(
             self._tts,
             self._playout,
-            post=self._outbox.post,
+            post=self._post_speech,
             on_audio=self._on_audio,
             on_audible=self._on_audible,
             on_said=self._on_said,
         )
-        self._ears = Ears(config.endpointing, shared.vad.start(), self._stt, transport.sample_rate_hz)
+        self._ears = Ears(config.endpointing, shared.vad.start(), self._stt, self._echo, transport.sample_rate_hz)
         self._turn = Turn()
         self._history = History(config.agent.instructions, config.agent.max_history_turns)
         self._speculator = Speculator(call_id, self._stt, shared.llm, self._history, self._spawn)
@@ -190,10 +195,10 @@ class Call:
             calls.Ready(
                 PROTOCOL_VERSION,
                 self.id,
-                self._transport.sample_rate_hz,
-                self._transport.output_sample_rate_hz,
+                self._hello.sample_rate_hz,
+                self._hello.output_sample_rate_hz,
                 self._tts.voice,
-                round(1000 * self._transport.lead_s),
+                round(1000 * self._playout.max_lead_s),
             )
         )
         self._speculator.warm()
@@ -223,6 +228,8 @@ class Call:
                 self._speculator.drop()
                 if self._turn.state is State.LISTENING:
                     self._fire(Event.SPEECH)
+                elif self._mouth.is_audible:
+                    self._playout.duck(10 ** (-self._config.duck_db / 20))  # whoever it is, he is listened to
             case SpeechGoesOn(speech_s):
                 self._on_speech_length(speech_s)
             case Resumed():
@@ -250,6 +257,7 @@ class Call:
     def _on_speech_end(self, *, is_noise: bool) -> None:
         self._quiet_since_s = time.monotonic()
         if self._turn.state is not State.HEARING:
+            self._playout.duck(1.0)
             self._spawn(self._ears.forget(self._stt.position))
         elif is_noise and not self._said:
             self._fire(Event.NOISE)
@@ -269,6 +277,11 @@ class Call:
             self._outbox.post(calls.Partial(self._turn.number, revision, f"{self._said.known} {text}".strip()))
 
     # The agent's side
+
+    def _post_speech(self, payload: Payload, written: Written | None) -> None:
+        if isinstance(payload, np.ndarray):
+            self._echo.said(payload, time.monotonic())
+        self._outbox.post(payload, written)
 
     def _on_voice_lost(self) -> None:
         self._spawn(self._mouth.on_event(Lost()))
@@ -329,6 +342,7 @@ class Call:
         )
         while True:
             await asyncio.sleep(TICK_S)
+            self._playout.listener_delay_s = self._transport.listener_delay_s
             is_quiet = self._turn.state is State.LISTENING and not self._ears.in_speech
             if self._turn.state is State.HEARING:
                 patience.heard_caller()

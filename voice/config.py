@@ -111,6 +111,7 @@ class VoiceConfig:
     barge_in_after_s: float = 0.25  # caller speech over the agent's that takes the turn
     answer_deadline_s: float = 5.0  # end of turn -> first audio; then the agent apologises
     lead_s: float = 0.16  # audio sent ahead of real time: hides stalls, lost at barge-in
+    duck_db: float = 12.0  # how much softer the agent goes on while a caller speaks over it
     vad_model: str = "silero-vad"
     turn_model: str = "smart-turn-v3.2"
     agent: AgentConfig = field(default_factory=AgentConfig)
@@ -128,6 +129,8 @@ class VoiceConfig:
             raise ValueError("prefill_tokens must be 0 or 1")
         if not 0.02 <= self.lead_s <= 1:
             raise ValueError("lead_s must be 0.02 to 1")
+        if not 0 <= self.duck_db <= 60:
+            raise ValueError("duck_db must be 0 to 60")
         for name in ("idle_after_s", "max_call_s", "barge_in_after_s", "answer_deadline_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0")

@@ -23,6 +23,7 @@ from voice.endpointing import (
     SpeechStarted,
     TurnEnded,
 )
+from voice.media.echo import EchoGuard
 from voice.media.level import rms, speech_end
 from voice.media.resample import Resampler
 from voice.media.vad import VadStream
@@ -39,8 +40,12 @@ ARRIVALS_KEPT_S = 2.0  # longer than any wait for the end of a turn
 class Ears:
     """`hear` in the order of arrival; `utterance` is the audio of the present or last one, preroll included."""
 
-    def __init__(self, config: EndpointingConfig, vad: VadStream, stt: SttClient, from_hz: int) -> None:
+    def __init__(
+        self, config: EndpointingConfig, vad: VadStream, stt: SttClient, echo: EchoGuard, from_hz: int
+    ) -> None:
+        self._threshold = config.speech_threshold
         self._endpointer = Endpointer(config)
+        self._echo = echo
         self._vad = vad
         self._stt = stt
         self._resampler = Resampler(from_hz, SAMPLE_RATE_HZ)
@@ -73,7 +78,7 @@ class Ears:
         self._window = np.concatenate([self._window, audio])
         while self._window.size >= WINDOW_SAMPLES:
             window, self._window = self._window[:WINDOW_SAMPLES], self._window[WINDOW_SAMPLES:]
-            for decision in await self._hear_window(window):
+            for decision in await self._hear_window(window, now):
                 yield decision
 
     async def forget(self, end_sample: int) -> None:
@@ -83,9 +88,12 @@ class Ears:
         except Unavailable as error:
             logger.debug("nothing to discard: %s", error)
 
-    async def _hear_window(self, window: Pcm16) -> list[Decision]:
+    async def _hear_window(self, window: Pcm16, now: float) -> list[Decision]:
         was_in_speech = self._endpointer.in_speech
-        decisions = self._endpointer.window(self._vad.probability(to_float(window)))
+        p_speech = self._vad.probability(to_float(window))
+        if self._echo.hears(window, now) and p_speech >= self._threshold and self._echo.is_echo():
+            p_speech = 0.0
+        decisions = self._endpointer.window(p_speech)
         self._utterance_end += WINDOW_SAMPLES
         if not was_in_speech and not self._endpointer.in_speech:
             self._keep_preroll(window)

@@ -2,26 +2,38 @@
 
 Samples of the agent's audio are counted from the start of the call, on one clock for everything: pacing, word times,
 acknowledgements, clearing. Pacing follows a monotonic clock with a bounded lead: up to `lead_s` of audio is sent ahead
-of real time, so a stall of the event loop shorter than that is not heard, and a barge-in throws away no more.
+of real time, so a stall of the event loop shorter than that is not heard, and a barge-in throws away no more. Where the
+loop is late by more than half of it the lead grows, up to `max_lead_s`, and shrinks again as that is forgotten.
 
     0 ......... heard ......... sent ......... end
                  |               |              |
        acknowledged or     given to the    queued here
        estimated           transport
 
-A word counts as heard once more than half of it was.
+The words of the present utterance are the ledger: each is queued, sent, heard or cleared. A word counts as heard once
+more than half of it was.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from wire.pcm import AUDIO_FRAME_S, Pcm16
 
 MAX_QUEUED_S = 20.0  # above this the synthesiser has to wait; bounds memory and wasted synthesis
+MAX_LEAD = 2.5  # times the usual one
+KEPT_S = 1.0  # of what was sent, to be taken back: more than any lead
+RAMP_S = 0.01  # in which the voice is lowered or raised: no click
+LAG_RELIEF = 0.02  # s/s: how fast a stall of the loop is forgotten
+ACKNOWLEDGED_WITHIN_S = 0.04  # the way of an acknowledgement, and the time since
+REPORTED_WITHIN_S = 0.08  # what a receiver report leaves open: the listener's jitter buffer
+GUESSED_WITHIN_S = 0.2
+
+WordState: TypeAlias = Literal["queued", "sent", "heard", "cleared"]
 
 
 @dataclass(frozen=True)
@@ -34,20 +46,41 @@ class SpokenWord:
     end_char: int
 
 
+@dataclass(frozen=True)
+class Heard:
+    """Samples the listener has heard, true to `within_s`."""
+
+    sample: int
+    within_s: float
+
+
 class Playout:
+    """`listener_delay_s`: from sending to hearing, where the transport knows it; None where it does not."""
+
     def __init__(self, rate_hz: int, lead_s: float) -> None:
         self.rate_hz = rate_hz
-        self._lead_samples = round(lead_s * rate_hz)
+        self.listener_delay_s: float | None = None
+        self.max_lead_s = MAX_LEAD * lead_s
+        self._usual_lead_s = lead_s
         self._message_samples = round(AUDIO_FRAME_S * rate_hz)
         self._queue: deque[Pcm16] = deque()
         self._num_queued = 0
+        self._kept: deque[Pcm16] = deque()  # sent last, up to `sent`
+        self._num_kept = 0
         self._words: list[SpokenWord] = []
+        self._cleared: list[SpokenWord] = []  # of the utterance that was stopped last
         self.sent = 0
         self.num_underruns = 0
+        self.is_paused = False
         self._in_utterance = False
+        self._gain = self._wanted_gain = 1.0
         self._pace = _Clock(rate_hz)  # when samples are due to leave
         self._ear = _Clock(rate_hz)  # when they are heard: the same, until the listener acknowledges
         self._acked = 0
+        self._has_acked = False
+        self._floor = 0  # heard for certain
+        self._due_s: float | None = None  # when the shell was told to come back
+        self._lag_s, self._lagged_s = 0.0, 0.0  # how late it came at worst, and when that was
 
     @property
     def end(self) -> int:
@@ -57,6 +90,10 @@ class Playout:
     @property
     def is_full(self) -> bool:
         return self._num_queued >= MAX_QUEUED_S * self.rate_hz
+
+    def lead_s(self, now: float) -> float:
+        """How far ahead of real time audio is sent at present."""
+        return min(self.max_lead_s, max(self._usual_lead_s, 2 * self._usual_lag_s(now)))
 
     def push(self, pcm: Pcm16) -> None:
         if pcm.size:
@@ -72,33 +109,65 @@ class Playout:
 
         `more_comes`: the utterance is not complete, so a part of a message waits for its rest.
         """
+        self._note_lag(now)
         if not self._has_message(more_comes):
             return None
         if self._pace.position(now) >= self.sent:
             self._restart(now)
-        if self.sent >= self._pace.position(now) + self._lead_samples:
+        if self.sent >= self._pace.position(now) + self.lead_s(now) * self.rate_hz:
             return None
         pcm = self._dequeue(min(self._message_samples, self._num_queued))
+        self._keep(pcm)
         self.sent += pcm.size
         self._in_utterance = more_comes or self._num_queued > 0
-        return pcm
+        return self._shaped(pcm)
 
     def next_due_s(self, now: float, *, more_comes: bool) -> float | None:
         """Seconds until `take` may give the next message; None while there is none."""
         if not self._has_message(more_comes):
             return None
-        ahead = self.sent - self._pace.position(now) - self._lead_samples
-        return max(0.0, ahead / self.rate_hz)
+        ahead_s = (self.sent - self._pace.position(now)) / self.rate_hz - self.lead_s(now)
+        self._due_s = now + max(0.0, ahead_s)
+        return max(0.0, ahead_s)
+
+    def duck(self, gain: float) -> None:
+        """How loud everything is that leaves from now on, 1 as it came: a caller speaks over the agent, or no more."""
+        self._wanted_gain = gain
+
+    def pause(self) -> None:
+        """Nothing leaves until `resume`; what the listener has of it still sounds."""
+        self.is_paused = True
+
+    def resume(self, now: float, at_sample: int | None = None) -> None:
+        """Go on with the next sample, or with `at_sample`: where the listener stopped, who has dropped the rest.
+
+        Raises: ValueError for a sample that was not sent, or longer ago than `KEPT_S`.
+        """
+        if at_sample is not None:
+            self._take_back(at_sample, now)
+        self.is_paused = False
+        self._in_utterance = False  # the silence until now is no underrun
 
     def heard(self, now: float) -> int:
-        """Samples the listener has heard, from its last acknowledgement and the clock since."""
-        return max(self._acked, min(self.sent, int(self._ear.position(now))))
+        """Samples the listener has heard."""
+        return self.heard_up_to(now).sample
+
+    def heard_up_to(self, now: float) -> Heard:
+        """From the listener's last acknowledgement and the clock since; else from the clock and what is known of the
+        way to him.
+        """
+        behind_s = 0.0 if self._has_acked else self.listener_delay_s or 0.0
+        sample = max(self._floor, self._acked, min(self.sent, int(self._ear.position(now - behind_s))))
+        if self._has_acked:
+            return Heard(sample, ACKNOWLEDGED_WITHIN_S)
+        return Heard(sample, GUESSED_WITHIN_S if self.listener_delay_s is None else REPORTED_WITHIN_S)
 
     def acknowledge(self, sample: int, now: float) -> bool:
         """The listener says it has played up to `sample`. False for a count that was never sent or goes back."""
         if not self._acked <= sample <= self.sent:
             return False
-        self._acked = sample
+        self._acked, self._has_acked = sample, True
+        self._floor = min(self._floor, sample)  # it knows better
         self._ear.set(sample, now)
         return True
 
@@ -114,35 +183,93 @@ class Playout:
         """Characters heard of the utterance whose audio began at `base`."""
         heard, end_char = self.heard(now), 0
         for word in self._words:
-            if word.start_sample >= base and heard > (word.start_sample + word.end_sample) / 2:
+            if word.start_sample >= base and _is_heard(word, heard):
                 end_char = max(end_char, word.end_char)
         return end_char
+
+    def ledger(self, now: float) -> list[tuple[SpokenWord, WordState]]:
+        """Every word of the present utterance, or of the one that was cleared last, and what became of it."""
+        heard = self.heard(now)
+        found: list[tuple[SpokenWord, WordState]] = [(word, "cleared") for word in self._cleared]
+        for word in self._words:
+            unheard: WordState = "sent" if word.end_sample <= self.sent else "queued"
+            found.append((word, "heard" if _is_heard(word, heard) else unheard))
+        return found
 
     def end_utterance(self) -> None:
         """What was queued was heard to its end: silence from here is no underrun, its words are done with."""
         self._in_utterance = False
         self._words.clear()
+        self._cleared.clear()
 
     def clear(self, now: float) -> int:
         """Drop everything not yet heard; return the number of queued samples dropped. The clock stands at `sent`."""
         dropped = self._num_queued
+        heard = self.heard(now)
+        cleared = [word for word in self._words if not _is_heard(word, heard)]
         self._queue.clear()
         self._num_queued = 0
+        self._kept.clear()
+        self._num_kept = 0
         self.end_utterance()
-        self._acked = self.sent
+        self._cleared = cleared
+        self.is_paused = False
+        self._gain = self._wanted_gain = 1.0
+        self._acked = self._floor = self.sent
         self._pace.set(self.sent, now)
         self._ear.set(self.sent, now)
         return dropped
 
     def _has_message(self, more_comes: bool) -> bool:
-        return self._num_queued >= (self._message_samples if more_comes else 1)
+        return not self.is_paused and self._num_queued >= (self._message_samples if more_comes else 1)
 
     def _restart(self, now: float) -> None:
         """The listener has run dry; its clock stood still and goes on with the next sample."""
         if self._in_utterance:
             self.num_underruns += 1
+        self._floor = self.heard(now)
         self._pace.set(self.sent, now)
         self._ear.set(self.sent, now)
+
+    def _take_back(self, sample: int, now: float) -> None:
+        if not self.sent - self._num_kept <= sample <= self.sent:
+            raise ValueError(f"sample {sample} is not among the last {self._num_kept} before {self.sent}")
+        while self.sent > sample:
+            last = self._kept.pop()
+            self._num_kept -= last.size
+            again = last[-(self.sent - sample) :]
+            if again.size < last.size:
+                self._kept.append(last[: last.size - again.size])
+                self._num_kept += last.size - again.size
+            self._queue.appendleft(again)
+            self._num_queued += again.size
+            self.sent -= again.size
+        self._acked, self._floor = min(self._acked, sample), min(self._floor, sample)
+        self._pace.set(sample, now)
+        self._ear.set(sample, now)
+
+    def _keep(self, pcm: Pcm16) -> None:
+        self._kept.append(pcm)
+        self._num_kept += pcm.size
+        while self._num_kept - self._kept[0].size >= KEPT_S * self.rate_hz:
+            self._num_kept -= self._kept.popleft().size
+
+    def _shaped(self, pcm: Pcm16) -> Pcm16:
+        if self._gain == self._wanted_gain == 1.0:
+            return pcm
+        gains = np.full(pcm.size, self._wanted_gain, np.float32)
+        ramp = min(pcm.size, round(RAMP_S * self.rate_hz))
+        gains[:ramp] = np.linspace(self._gain, self._wanted_gain, ramp, dtype=np.float32)
+        self._gain = self._wanted_gain
+        return (pcm * gains).astype(np.int16)
+
+    def _note_lag(self, now: float) -> None:
+        due_s, self._due_s = self._due_s, None
+        if due_s is not None and now - due_s > self._usual_lag_s(now):
+            self._lag_s, self._lagged_s = now - due_s, now
+
+    def _usual_lag_s(self, now: float) -> float:
+        return max(0.0, self._lag_s - LAG_RELIEF * (now - self._lagged_s))
 
     def _dequeue(self, num_samples: int) -> Pcm16:
         parts = []
@@ -170,3 +297,7 @@ class _Clock:
 
     def position(self, now: float) -> float:
         return self._sample + (now - self._at_s) * self._rate_hz
+
+
+def _is_heard(word: SpokenWord, heard: int) -> bool:
+    return heard > (word.start_sample + word.end_sample) / 2

@@ -26,7 +26,7 @@ from load.lines.boundary import CONNECT_TIMEOUT_S, LineClosed, NoCall, Received
 from wire import calls
 from wire.errors import PeerError
 from wire.pcm import Pcm16
-from wire.rtc import BAD_SDP, PacedTrack
+from wire.rtc import BAD_SDP, PacedTrack, asking_for_fec, audio_codecs, is_opus
 
 logger = logging.getLogger(__name__)
 
@@ -82,13 +82,14 @@ class RtcPeer(abc.ABC):
     async def offer(self) -> str:
         """SDP, with every candidate in it."""
         await self._peer.setLocalDescription(await self._peer.createOffer())
-        return str(self._peer.localDescription.sdp)
+        return asking_for_fec(str(self._peer.localDescription.sdp))
 
     @contextlib.asynccontextmanager
     async def answered(self, sdp: str, url: str) -> AsyncIterator[None]:
         """The call, from connection on, as the server at `url` answered it. Raises: NoCall."""
         try:
             await self._peer.setRemoteDescription(RTCSessionDescription(sdp, "answer"))
+            self._voice.encodes_opus = is_opus(audio_codecs(sdp)[0])
         except BAD_SDP as error:
             raise NoCall(f"{url} answered with what is no SDP answer: {error}"[:200]) from None
         receiver = self._peer.getReceivers()[0]

@@ -3,7 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.playout import Playout, SpokenWord
+from voice.playout import (
+    ACKNOWLEDGED_WITHIN_S,
+    GUESSED_WITHIN_S,
+    REPORTED_WITHIN_S,
+    Heard,
+    Playout,
+    SpokenWord,
+)
 from wire.pcm import AUDIO_FRAME_S
 
 RATE_HZ = 16000
@@ -128,12 +135,107 @@ def test_clear_drops_what_is_queued_and_nothing_of_it_counts_as_heard_later():
     assert playout.is_over(0.05)
 
 
+def test_a_lowered_voice_loses_no_sample_and_makes_no_click():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(np.full(RATE_HZ, 10_000, np.int16))
+    drain(playout, 0.0)
+    playout.duck(0.25)
+    lowered = np.concatenate(drain(playout, 0.1))
+    playout.duck(1.0)
+    raised = np.concatenate(drain(playout, 0.2))
+    assert lowered[-1] == 2500
+    assert raised[-1] == 10_000
+    assert np.abs(np.diff(np.concatenate([[10_000], lowered, raised]).astype(int))).max() < 100
+    assert playout.sent == pytest.approx((0.2 + LEAD_S) * RATE_HZ, abs=MESSAGE)
+
+
+def test_a_pause_ends_where_it_began():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(ramp(0, RATE_HZ))
+    before = drain(playout, 0.0, more_comes=True)
+    playout.pause()
+    assert drain(playout, 0.5, more_comes=True) == []
+    assert playout.next_due_s(0.5, more_comes=True) is None
+    assert playout.heard(0.5) == playout.sent  # what the listener had still sounded
+    playout.resume(0.6)
+    after = drain(playout, 0.6, more_comes=True)
+    np.testing.assert_array_equal(np.concatenate([*before, *after]), ramp(0, round(2 * LEAD_S * RATE_HZ)))
+    assert playout.num_underruns == 0
+    assert playout.heard(0.65) == pytest.approx((LEAD_S + 0.05) * RATE_HZ, abs=1)
+
+
+def test_a_listener_who_dropped_what_he_had_gets_it_again_from_where_he_stopped():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(ramp(0, RATE_HZ))
+    drain(playout, 0.0)
+    playout.pause()
+    playout.acknowledge(1000, 0.07)
+    playout.resume(0.5, at_sample=1000)
+    again = np.concatenate(drain(playout, 0.5))
+    np.testing.assert_array_equal(again, ramp(1000, again.size))
+    assert playout.heard(0.51) == pytest.approx(1000 + 0.01 * RATE_HZ, abs=1)
+    assert playout.end == RATE_HZ
+
+
+@pytest.mark.parametrize("sample", [-1, RATE_HZ])
+def test_what_was_not_sent_cannot_be_sent_again(sample: int):
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(ramp(0, RATE_HZ))
+    drain(playout, 0.0)
+    with pytest.raises(ValueError, match="not among the last"):
+        playout.resume(0.1, at_sample=sample)
+
+
+def test_what_became_of_each_word():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(ramp(0, RATE_HZ))
+    words = [SpokenWord(str(n), n * 1600, (n + 1) * 1600, n) for n in range(4)]
+    playout.add_words(words)
+    play(playout, 0.0, 0.16)
+    assert [state for _, state in playout.ledger(0.16)] == ["heard", "heard", "sent", "queued"]
+    playout.clear(0.16)
+    assert playout.ledger(0.2) == [(words[2], "cleared"), (words[3], "cleared")]
+    playout.end_utterance()
+    assert playout.ledger(0.2) == []
+
+
+def test_a_late_loop_gets_a_longer_lead_and_a_punctual_one_the_usual():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(ramp(0, 30 * RATE_HZ))
+    now = 0.0
+    for late_s in (0.0, 0.005, 0.12):
+        drain(playout, now)
+        now += playout.next_due_s(now, more_comes=False) + late_s
+    drain(playout, now)
+    assert playout.lead_s(now) == pytest.approx(0.24, abs=0.001)
+    assert playout.sent - now * RATE_HZ == pytest.approx(0.24 * RATE_HZ, abs=MESSAGE)
+    assert playout.lead_s(now + 3) == LEAD_S
+    playout.next_due_s(now, more_comes=False)
+    drain(playout, now + 5)
+    assert playout.lead_s(now + 5) == 0.4
+
+
+def test_how_far_he_has_heard_is_told_with_how_sure_it_is():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(ramp(0, RATE_HZ))
+    play(playout, 0.0, 0.5)
+    assert playout.heard_up_to(0.5) == Heard(round(0.5 * RATE_HZ), GUESSED_WITHIN_S)
+    playout.listener_delay_s = 0.06
+    assert playout.heard_up_to(0.5) == Heard(round(0.44 * RATE_HZ), REPORTED_WITHIN_S)
+    assert playout.acknowledge(round(0.42 * RATE_HZ), 0.5)
+    assert playout.heard_up_to(0.5) == Heard(round(0.42 * RATE_HZ), ACKNOWLEDGED_WITHIN_S)
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("push"), st.integers(0, 5000)),
         st.tuples(st.just("wait"), st.floats(0, 0.5)),
         st.tuples(st.just("clear"), st.just(0)),
         st.tuples(st.just("ack"), st.integers(0, 60000)),
+        st.tuples(st.just("pause"), st.just(0)),
+        st.tuples(st.just("resume"), st.just(0)),
+        st.tuples(st.just("again"), st.integers(0, 3000)),
+        st.tuples(st.just("duck"), st.sampled_from([0.25, 1.0])),
     ),
     max_size=60,
 )
@@ -143,7 +245,7 @@ steps = st.lists(
 def test_samples_are_conserved_in_order_and_never_further_ahead_than_the_lead(
     events: list[tuple[str, float]], more_comes: bool
 ):
-    playout, now, pushed, expected, taken = Playout(RATE_HZ, LEAD_S), 1.0, 0, [], []
+    playout, now, pushed, expected, taken, ducked = Playout(RATE_HZ, LEAD_S), 1.0, 0, [], [], False
     for what, value in events:
         match what:
             case "push":
@@ -159,13 +261,30 @@ def test_samples_are_conserved_in_order_and_never_further_ahead_than_the_lead(
                 expected = [flat[: flat.size - queued]]
             case "ack":
                 playout.acknowledge(int(value), now)
+            case "pause":
+                playout.pause()
+            case "resume":
+                playout.resume(now)
+            case "again":
+                flat = np.concatenate(taken) if taken else np.zeros(0, np.int16)
+                keep = flat.size - min(int(value), flat.size)
+                try:
+                    playout.resume(now, at_sample=keep)
+                    taken = [flat[:keep]]
+                except ValueError:
+                    assert flat.size - keep > 0  # cleared, or too long ago
+            case "duck":
+                ducked = ducked or value < 1
+                playout.duck(value)
         before = playout.sent
-        taken += drain(playout, now, more_comes=more_comes)
+        taken += (more := drain(playout, now, more_comes=more_comes))
+        assert not more or not playout.is_paused
         assert playout.sent - before <= (LEAD_S + 0.5) * RATE_HZ + MESSAGE
         assert 0 <= playout.heard(now) <= playout.sent <= playout.end
     got = np.concatenate(taken) if taken else np.zeros(0, np.int16)
     flat = np.concatenate(expected) if expected else np.zeros(0, np.int16)
-    np.testing.assert_array_equal(got, flat[: got.size])
+    if not ducked:
+        np.testing.assert_array_equal(got, flat[: got.size])
     assert flat.size - got.size == playout.end - playout.sent
 
 

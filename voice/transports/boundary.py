@@ -11,12 +11,14 @@ from wire.pcm import Pcm16
 class Transport(Protocol):
     """Audio in both directions is int16 mono at the two rates given.
 
-    `lead_s`: how far ahead of real time the agent's audio is best given to it.
+    `lead_s`: how far ahead of real time the agent's audio is best given to it. `listener_delay_s`: from there until the
+    caller hears it, as far as the transport knows; None where only the caller can tell.
     """
 
     sample_rate_hz: int
     output_sample_rate_hz: int
     lead_s: float
+    listener_delay_s: float | None
 
     async def receive(self) -> Pcm16 | calls.Played | calls.Hangup:
         """The next audio or event of the caller.

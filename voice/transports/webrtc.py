@@ -4,10 +4,10 @@ The caller brings the data channel; without one the call is audio alone. Audio f
 `INBOX_S` at most: what nobody took by then is too old to answer.
 
 aiortc 1.16 leaves three things to us, each done at one place below and watched over by a test: its jitter buffer holds
-80 ms and never drains after a loss, so a short one replaces it; it reassembles data-channel messages of any
-size, so a sender who goes beyond what the answer allowed is cut off; and a peer that vanishes is noticed after half
-a minute, so a line without packets for `SILENT_S` counts as dead (senders without anything to say send packets too:
-Opus DTX, RFC 7587 3.1.3, one each 400 ms).
+80 ms and never drains after a loss, so what we put in its place hands every packet to ours (`voice.media.jitter`); it
+reassembles data-channel messages of any size, so a sender who goes beyond what the answer allowed is cut off; and a
+peer that vanishes is noticed after half a minute, so a line without packets for `SILENT_S` counts as dead (senders
+without anything to say send packets too: Opus DTX, RFC 7587 3.1.3, one each 400 ms).
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import av
 import numpy as np
 from aiortc import (
     RTCConfiguration,
@@ -28,23 +27,27 @@ from aiortc import (
     RTCSessionDescription,
 )
 from aiortc.exceptions import OperationError
-from aiortc.jitterbuffer import JitterBuffer
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc.rtp import RtpPacket
 from aiortc.sdp import SessionDescription, candidate_from_sdp
+from aiortc.stats import RTCRemoteInboundRtpStreamStats
 
-from voice.media.resample import Resampler
+from voice.media.jitter import Packet
+from voice.media.rtp import RtpAudio
 from wire import calls
 from wire.errors import PeerError, Unavailable
 from wire.ice import MAX_CANDIDATES, admitted_lines
 from wire.messages import decode, encode
 from wire.pcm import AUDIO_FRAME_S, Pcm16
-from wire.rtc import BAD_SDP, PacedTrack
+from wire.rtc import BAD_SDP, PacedTrack, asking_for_fec, audio_codecs, is_opus
 from wire.sockets import Disconnected
 
 logger = logging.getLogger(__name__)
 
+EARS_HZ = 16000  # what recognition and voice detection take; Opus is decoded to it
 LEAD_S = 0.04  # the receiver's jitter buffer would keep more than it needs for as long as the call lasts
 SILENT_S = 5.0
+WATCH_S = 0.5
 INBOX_S = 1.0
 POSITION_S = 0.1  # between two `position` messages
 FLUSH_S = 1.0  # for the last messages to leave
@@ -63,15 +66,19 @@ class WebRtcTransport:
     """`answer`, `wait_connected`, then `run` beside `receive` and `send`, at last `close`."""
 
     def __init__(self, servers: Sequence[RTCIceServer], addresses: Sequence[str]) -> None:
-        self.sample_rate_hz: int = calls.RTC_HZ
+        self.sample_rate_hz: int = EARS_HZ
         self.output_sample_rate_hz: int = calls.RTC_HZ
         self.lead_s = LEAD_S
+        self.listener_delay_s: float | None = None
         self._addresses = addresses
         self._peer = RTCPeerConnection(RTCConfiguration(iceServers=list(servers)))
         self._peer.on("datachannel", self._on_channel)
         self._peer.on("connectionstatechange", self._on_state)
         self._voice = PacedTrack(self._on_frame)
         self._ears: MediaStreamTrack | None = None
+        self._audio = RtpAudio(EARS_HZ, {})
+        self._timer: asyncio.TimerHandle | None = None  # for what is to be heard if no packet comes
+        self._packet_s = 0.0  # when the last one came
         self._channel: RTCDataChannel | None = None
         self._unsent: deque[str] = deque(maxlen=MAX_UNSENT)
         self._next_position = 0
@@ -98,7 +105,11 @@ class WebRtcTransport:
             raise PeerError(f"nothing in common: {error}", code="bad_sdp", http_status=422) from None
         except BAD_SDP as error:
             raise PeerError(f"the offer cannot be answered: {error}"[:200], code="bad_sdp") from None
-        return str(self._peer.localDescription.sdp)
+        answer = str(self._peer.localDescription.sdp)
+        codecs = audio_codecs(answer)
+        self._audio = RtpAudio(EARS_HZ, {codec.payloadType or 0: codec for codec in codecs})
+        self._voice.encodes_opus = is_opus(codecs[0])
+        return asking_for_fec(answer)
 
     async def add_candidates(self, fragment: str) -> None:
         """Candidates that the caller found since its offer (RFC 8840). Raises: PeerError."""
@@ -137,27 +148,27 @@ class WebRtcTransport:
         self._raise_end()
 
     async def run(self) -> None:
-        """Move the caller's audio to `receive` until the call is over."""
+        """Watch over the line until the call is over."""
         assert self._ears is not None
-        resampler = Resampler(calls.RTC_HZ, calls.RTC_HZ)
-        from_hz = calls.RTC_HZ
+        self._packet_s = asyncio.get_running_loop().time()
         while self._end is None:
             try:
-                async with asyncio.timeout(SILENT_S):
-                    frame = await self._ears.recv()
+                async with asyncio.timeout(WATCH_S):
+                    await self._ears.recv()  # never gives anything, because nothing is left to aiortc's decoder
             except TimeoutError:
-                self.finish(Disconnected(f"no audio came for {SILENT_S:.0f} s"))
-                return
+                self.listener_delay_s = await self._reported_delay_s()
+                if asyncio.get_running_loop().time() - self._packet_s > SILENT_S:
+                    self.finish(Disconnected(f"no audio came for {SILENT_S:.0f} s"))
             except MediaStreamError:
                 self.finish(Disconnected("the caller's audio ended"))
-                return
-            assert isinstance(frame, av.AudioFrame)
-            if frame.sample_rate != from_hz:  # not Opus: G.711 and G.722 are offered by telephones
-                from_hz = frame.sample_rate
-                resampler = Resampler(from_hz, calls.RTC_HZ)
-            self._put(resampler.push(_mono(frame)))
-            if _partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
-                self.finish(PeerError("message of unlimited length on the data channel", code="too_large"))
+
+    async def _reported_delay_s(self) -> float | None:
+        """By the caller's receiver reports: half of the way there and back, and what his jitter buffer has to hold."""
+        [sender] = [sender for sender in self._peer.getSenders() if sender.track is self._voice]
+        for report in (await sender.getStats()).values():
+            if isinstance(report, RTCRemoteInboundRtpStreamStats) and report.roundTripTime is not None:
+                return report.roundTripTime / 2 + max(LEAD_S, 2 * report.jitter / calls.RTC_HZ)
+        return None
 
     async def receive(self) -> Pcm16 | calls.Played | calls.Hangup:
         while self._end is None or not self._inbox.empty():
@@ -187,6 +198,8 @@ class WebRtcTransport:
 
     async def close(self) -> None:
         """Idempotent; what was posted leaves first where somebody takes it."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._peer.connectionState == "connected":
             try:
                 async with asyncio.timeout(FLUSH_S):
@@ -215,7 +228,7 @@ class WebRtcTransport:
                 self._ears = transceiver.receiver.track
                 transceiver.direction = "sendrecv"
                 transceiver.sender.replaceTrack(self._voice)
-                _shorten_jitter_buffer(transceiver.receiver)
+                _hand_over_packets(transceiver.receiver, _Packets(self._on_packet))
             else:
                 transceiver.direction = "inactive"
         assert self._ears is not None, "_checked demands one"
@@ -244,6 +257,28 @@ class WebRtcTransport:
             self.finish(message)
         else:
             self._put(message)
+
+    def _on_packet(self, packet: RtpPacket) -> None:
+        now = self._packet_s = asyncio.get_running_loop().time()
+        num_samples = self._audio.num_samples(packet.payload, packet.payload_type)
+        seen = Packet(packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload, num_samples)
+        self._hear(self._audio.push(seen, packet.payload_type, now))
+        if _partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
+            self.finish(PeerError("message of unlimited length on the data channel", code="too_large"))
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._hear(self._audio.take(asyncio.get_running_loop().time()))
+
+    def _hear(self, pcm: Pcm16) -> None:
+        if pcm.size:
+            self._put(pcm)
+        wake_s = self._audio.wake_s()
+        if wake_s is None or self._end is not None or (self._timer is not None and self._timer.when() <= wake_s):
+            return  # a timer that comes too early looks again
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(wake_s, self._on_timer)
 
     def _on_frame(self, sample: int) -> None:
         if sample >= self._next_position:
@@ -328,18 +363,20 @@ def _parse(data: str | bytes) -> calls.Played | calls.Hangup:
     return message
 
 
-def _mono(frame: av.AudioFrame) -> Pcm16:
-    pcm: Pcm16 = frame.to_ndarray().reshape(-1, len(frame.layout.channels))
-    if pcm.shape[1] == 1:
-        return pcm[:, 0]
-    mean: Pcm16 = (pcm.astype(np.int32).sum(axis=1) // pcm.shape[1]).astype(np.int16)
-    return mean
+class _Packets:
+    """In place of aiortc's jitter buffer: every packet is handed on as it comes, and none is left to its decoder."""
+
+    def __init__(self, on_packet: Callable[[RtpPacket], None]) -> None:
+        self._on_packet = on_packet
+
+    def add(self, packet: RtpPacket) -> tuple[bool, None]:
+        self._on_packet(packet)
+        return False, None
 
 
-def _shorten_jitter_buffer(receiver: RTCRtpReceiver) -> None:
-    """One frame of delay, 41 ms after a loss instead of 281 (measured, 20 bursts); four packets may be out of order."""
+def _hand_over_packets(receiver: RTCRtpReceiver, packets: _Packets) -> None:
     assert hasattr(receiver, "_RTCRtpReceiver__jitter_buffer"), "aiortc has changed"
-    setattr(receiver, "_RTCRtpReceiver__jitter_buffer", JitterBuffer(capacity=4, prefetch=1))  # noqa: B010
+    setattr(receiver, "_RTCRtpReceiver__jitter_buffer", packets)  # noqa: B010
 
 
 def _partial_bytes(peer: RTCPeerConnection) -> int:

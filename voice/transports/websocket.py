@@ -17,6 +17,7 @@ class WebSocketTransport:
         self.sample_rate_hz = 0
         self.output_sample_rate_hz = 0
         self.lead_s = lead_s
+        self.listener_delay_s: float | None = None
 
     async def accept(self) -> calls.Hello:
         """Take the connection and wait for the caller's hello.

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from voice.media.jitter import (
+    CONCEAL_S,
+    MAX_LATE_S,
+    MAX_TARGET_S,
+    MIN_TARGET_S,
+    PIECE_S,
+    QUIET_S,
+    Decode,
+    JitterBuffer,
+    MakeUp,
+    Packet,
+    Recover,
+    Restart,
+    Step,
+)
+
+HZ = 48000
+SIZE = 960  # samples of 20 ms
+
+
+def packet(number: int, *, first: int = 0, ssrc: int = 1, since: int = 0) -> Packet:
+    """The payload tells its number; a payload that ends in `+` holds a copy of the one before."""
+    sequence, timestamp = (first + number) % (1 << 16), (since + number * SIZE) % (1 << 32)
+    return Packet(sequence, timestamp, ssrc, b"%d" % number, SIZE)
+
+
+class Line:
+    """Packets arriving at a buffer on a clock of its own; what was played, and when."""
+
+    def __init__(self, *, fec: bool = False) -> None:
+        self.buffer = JitterBuffer(HZ, lambda payload: fec)
+        self.played: list[tuple[float, Step]] = []
+        self.now = 100.0
+
+    def until(self, now: float) -> None:
+        """Let time pass, looking after the buffer whenever it wants to be."""
+        while (wake_s := self.buffer.wake_s()) is not None and wake_s <= now:
+            self.now = max(self.now, wake_s)
+            self._take()
+        self.now = now
+
+    def arrive(self, item: Packet, now: float) -> None:
+        self.until(now)
+        self.buffer.insert(item, now)
+        self._take()
+
+    def _take(self) -> None:
+        self.played += [(self.now, step) for step in self.buffer.take(self.now)]
+
+    @property
+    def steps(self) -> list[Step]:
+        return [step for _, step in self.played]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [int(step.payload) for step in self.steps if isinstance(step, Decode)]
+
+    @property
+    def num_samples(self) -> int:
+        return sum(SIZE if isinstance(step, Decode) else step.num_samples for step in self.steps if step != Restart())
+
+
+def stream(line: Line, arrivals: list[tuple[float, int]], **more: int) -> None:
+    for at_s, number in sorted(arrivals):
+        line.arrive(packet(number, **more), 100.0 + at_s)
+
+
+def test_a_clean_link_is_not_delayed_at_all() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(100)])
+    assert line.numbers == list(range(100))
+    assert [at_s for at_s, _ in line.played] == pytest.approx([100 + 0.02 * n for n in range(100)])
+    assert line.buffer.counts.bridged_samples == 0
+
+
+def test_a_lost_packet_costs_one_packet_s_time_and_nothing_for_good() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(100) if n != 50])
+    assert line.numbers == [n for n in range(100) if n != 50]
+    decoded = [(at_s, int(step.payload)) for at_s, step in line.played if isinstance(step, Decode)]
+    assert max(at_s - (100 + 0.02 * number) for at_s, number in decoded) < 0.011
+    assert [step for step in line.steps if isinstance(step, MakeUp)] == [MakeUp("conceal", SIZE)]
+    assert line.num_samples == 100 * SIZE
+
+
+def test_a_lost_packet_comes_back_from_the_copy_in_the_next() -> None:
+    line = Line(fec=True)
+    stream(line, [(0.02 * n, n) for n in range(10) if n not in (4, 7, 8)])
+    line.until(line.now + 0.05)
+    assert line.steps[4:6] == [Recover(b"5", SIZE), Decode(b"5")]
+    assert line.steps[7:10] == [MakeUp("conceal", SIZE), Recover(b"9", SIZE), Decode(b"9")]
+    assert (line.buffer.counts.lost, line.buffer.counts.recovered) == (3, 2)
+    assert line.num_samples == 10 * SIZE
+
+
+def test_an_overtaken_packet_is_waited_for() -> None:
+    line = Line()
+    stream(line, [(0.0, 0), (0.02, 1), (0.061, 3), (0.068, 2), (0.08, 4)])
+    assert line.numbers == [0, 1, 2, 3, 4]
+    assert line.buffer.counts.lost == 0
+
+
+def test_the_wait_grows_at_once_and_shrinks_within_seconds() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(50)])
+    assert line.buffer.target_s == MIN_TARGET_S
+    stream(line, [(0.02 * 51, 51), (0.02 * 52, 52), (0.02 * 53, 53), (0.02 * 50 + 0.075, 50)])
+    assert line.buffer.counts.late == 1
+    assert line.buffer.target_s == pytest.approx(0.075, abs=0.001)
+    stream(line, [(0.02 * n, n) for n in range(54, 54 + 200)])
+    assert line.buffer.target_s <= MIN_TARGET_S + 0.001
+
+
+def test_the_wait_never_exceeds_its_bound() -> None:
+    line = Line()
+    rng = random.Random(4)
+    stream(line, [(0.02 * n + rng.expovariate(1 / 0.2), n) for n in range(300)])
+    assert line.buffer.target_s <= MAX_TARGET_S
+
+
+@pytest.mark.parametrize("ppm", [-200, 200])
+def test_drift_adds_no_delay(ppm: int) -> None:
+    line = Line()
+    stream(line, [(0.02 * n * (1 + ppm / 1e6), n) for n in range(30_000)])  # ten minutes
+    assert line.numbers == list(range(30_000))
+    assert line.buffer.counts.bridged_samples == 0
+    assert line.buffer.target_s == MIN_TARGET_S
+
+
+def test_silence_on_the_line_goes_on_in_real_time() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(10)])
+    line.until(100 + 0.2 + 3.0)
+    made = [step for step in line.steps if isinstance(step, MakeUp)]
+    assert sum(step.num_samples for step in made) / HZ == pytest.approx(3.0, abs=PIECE_S)
+    assert sum(step.num_samples for step in made if step.how == "conceal") == round(CONCEAL_S * HZ)
+    begun_s = next(at_s for at_s, step in line.played if isinstance(step, MakeUp))
+    assert begun_s == pytest.approx(100 + 0.2 + MIN_TARGET_S + QUIET_S, abs=0.001)
+
+
+def test_a_sender_that_rests_is_silent_and_goes_on_where_it_was() -> None:
+    """Discontinuous transmission: numbers go on, timestamps jump by the silence."""
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(10)])
+    at_s = 0.2
+    for number in range(10, 15):  # one packet each 400 ms
+        at_s += 0.4
+        line.arrive(Packet(number, round(at_s * HZ), 1, b"%d" % number, SIZE), 100 + at_s)
+    assert line.numbers == list(range(15))
+    assert line.num_samples / HZ == pytest.approx(at_s + 0.02, abs=0.001)
+    assert line.buffer.counts.lost == 0
+
+
+def test_a_stall_without_loss_loses_no_word() -> None:
+    line = Line()
+    stream(line, [(0.02 * n if n < 50 or n > 70 else 0.02 * 70, n) for n in range(100)])
+    assert line.numbers == list(range(100))
+    last_s = line.played[-1][0]
+    assert last_s == pytest.approx(100 + 0.02 * 99)  # nothing of the stall is left
+
+
+def test_what_is_too_old_to_answer_is_left_out() -> None:
+    line = Line()
+    stream(line, [(0.02 * n if n < 50 else max(0.02 * n, 4.0), n) for n in range(300)])
+    assert line.numbers == [*range(50), *range(150, 300)]
+    assert line.buffer.counts.stale == 100
+
+
+def test_a_way_that_is_longer_for_good_is_followed() -> None:
+    line = Line()
+    stream(line, [(0.02 * n + (1.5 if n >= 100 else 0.0), n) for n in range(400)])
+    assert line.numbers[-200:] == list(range(200, 400))
+
+
+@pytest.mark.parametrize("first", [0, 65_530, 65_535])
+@pytest.mark.parametrize("since", [0, (1 << 32) - 3 * SIZE])
+def test_counters_wrap(first: int, since: int) -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(20) if n != 8], first=first, since=since)
+    assert line.numbers == [n for n in range(20) if n != 8]
+    assert line.num_samples == 20 * SIZE
+
+
+def test_another_sender_starts_anew() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(10)])
+    for n in range(5):
+        line.arrive(packet(n, first=777, ssrc=2, since=123_456), 100 + 0.2 + 0.02 * n)
+    assert line.steps[10] == Restart()
+    assert line.numbers == [*range(10), *range(5)]
+
+
+def test_the_same_sender_may_start_anew() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(10)])
+    for n in range(5):
+        line.arrive(packet(n, first=30_000, since=99_999_999), 100 + 0.2 + 0.02 * n)
+    assert line.numbers == [*range(10), *range(1, 5)]  # the first alone might be noise
+
+
+def test_packets_without_audio_are_no_holes() -> None:
+    line = Line()
+    for n in range(10):
+        size = 0 if n == 5 else SIZE
+        number = n if n < 5 else n - 1
+        line.arrive(Packet(n, number * SIZE, 1, b"" if n == 5 else b"%d" % n, size), 100 + 0.02 * number)
+    assert line.numbers == [n for n in range(10) if n != 5]
+    assert line.buffer.counts.lost == 0
+
+
+arrivals = st.lists(
+    st.tuples(
+        st.floats(0, 0.3),  # how late
+        st.booleans(),  # lost, if the next is True as well
+        st.booleans(),
+        st.integers(0, 2),  # copies
+    ),
+    min_size=1,
+    max_size=80,
+)
+
+
+@settings(deadline=None)
+@given(arrivals, st.booleans(), st.integers(0, 65_535), st.integers(0, (1 << 32) - 1))
+def test_whatever_the_network_does(
+    fates: list[tuple[float, bool, bool, int]], fec: bool, first: int, since: int
+) -> None:
+    line = Line(fec=fec)
+    sent = []
+    for number, (late_s, lost, really, copies) in enumerate(fates):
+        if not (lost and really) or number == 0:
+            sent += [(0.02 * number + late_s * (copy + 1), number) for copy in range(copies + 1)]
+    stream(line, sent, first=first, since=since)
+    line.until(line.now + 1.0)
+
+    came = {number for _, number in sent}
+    at_s: dict[int, float] = {}
+    for at, number in sorted(sent):
+        at_s.setdefault(number, 100 + at)
+    begun = min(at_s, key=lambda number: (at_s[number], number))
+    assert line.numbers == sorted(line.numbers)  # in order
+    assert max(Counter(line.numbers).values()) == 1  # and once
+    assert set(line.numbers) <= came
+    missing = {number for number in came if number >= begun} - set(line.numbers)
+    assert line.buffer.counts.late <= len(missing) or not missing
+    for played_s, step in line.played:
+        if isinstance(step, Decode):
+            assert played_s - at_s[int(step.payload)] <= MAX_TARGET_S + MAX_LATE_S * 0.3 + 0.001
+    assert not line.buffer._held
+    recovered = [step for step in line.steps if isinstance(step, Recover)]
+    assert all(int(step.following) - 1 not in line.numbers for step in recovered)

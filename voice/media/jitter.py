@@ -1,0 +1,326 @@
+"""What to play of the packets that came, and when: a jitter buffer for ears that are a program. Pure; `now` is given.
+
+A loudspeaker needs a sample every 21 us, so a client's jitter buffer holds everything back for as long as the worst
+packet takes. Recognition needs the words in order and nothing else. So a packet is played when it comes, and only a
+hole is waited for: until the packet that is missing would be later than nearly all (`target_s`, which follows the
+arrivals). A clean link is not delayed at all, and no delay can outlast its cause, because nothing paces the output.
+
+    in order                    Decode at once
+    missing, later ones here    wait until it is `target_s` late; then Recover it from the next, or Conceal it
+    nothing comes               Conceal, after 60 ms Comfort, in real time: a silence must go on to end a turn
+    late, played over already   Decode too when it is next in line: real words are worth more than a straight clock
+
+Times on the wire are the sender's RTP clock; sequence numbers and timestamps wrap (RFC 3550, 5.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+MIN_TARGET_S = 0.03  # 10 ms behind the next packet: neighbours that swap are no loss
+MAX_TARGET_S = 0.12
+QUIET_S = 0.06  # without a packet, beyond the target: the sender rests or the network does
+CONCEAL_S = 0.06  # made up from the sound before; longer would be a drone
+PIECE_S = 0.02  # of what is made up while nothing comes
+MAX_FILL_S = 0.2  # of timestamps without packets: a longer jump is a new clock, not silence
+MAX_LATE_S = 1.0  # what was said so long ago is too old to answer
+MAX_HELD = 64  # packets behind a hole
+MAX_JUMP = 1000  # of sequence numbers: beyond, the sender has started anew (RFC 3550, A.1)
+NUM_REFUSED = 50  # packets in a row that come too late to be true: so it has, close by
+GRID_S = 0.0025  # Opus conceals multiples of this
+
+
+@dataclass(frozen=True)
+class Packet:
+    """As it stands on the wire. `num_samples` is how long its audio is, on the RTP clock."""
+
+    sequence: int
+    timestamp: int
+    ssrc: int
+    payload: bytes
+    num_samples: int
+
+
+@dataclass(frozen=True)
+class Decode:
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Recover:
+    """The packet before `following` is lost, and `following` holds a copy of it."""
+
+    following: bytes
+    num_samples: int
+
+
+@dataclass(frozen=True)
+class MakeUp:
+    """`conceal`: in the manner of the sound before; `comfort`: the line's background."""
+
+    how: Literal["conceal", "comfort"]
+    num_samples: int
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Another sender: nothing that comes has to do with what came."""
+
+
+Step: TypeAlias = Decode | Recover | MakeUp | Restart
+
+
+@dataclass
+class Counts:
+    """Packets, and samples made up because nothing came."""
+
+    received: int = 0
+    lost: int = 0
+    recovered: int = 0
+    late: int = 0  # came after they were given up: lost, and counted there too
+    repeated: int = 0
+    stale: int = 0
+    bridged_samples: int = 0
+
+
+@dataclass(frozen=True)
+class _Held:
+    payload: bytes
+    timestamp: int  # unwrapped
+    num_samples: int
+    arrived_s: float
+    is_stale: bool
+
+
+class JitterBuffer:
+    """`insert` each packet, then `take`; `take` again at `wake_s`."""
+
+    def __init__(self, clock_hz: int, has_fec: Callable[[bytes], bool]) -> None:
+        self.counts = Counts()
+        self._clock_hz = clock_hz
+        self._has_fec = has_fec
+        self._ssrc: int | None = None
+        self._restarts = False
+        self._stray: int | None = None  # what follows the last packet that jumped
+        self._begin(0, 0)
+
+    @property
+    def target_s(self) -> float:
+        return self._lateness.target_s
+
+    def insert(self, packet: Packet, now: float) -> None:
+        self.counts.received += 1
+        if packet.ssrc != self._ssrc:
+            self._restarts = self._ssrc is not None
+            self._ssrc = packet.ssrc
+            self._begin(packet.sequence, packet.timestamp)
+        ahead = _signed(packet.sequence - self._next, 16)
+        if abs(ahead) > MAX_JUMP:
+            if packet.sequence != self._stray:
+                self._stray = (packet.sequence + 1) % (1 << 16)
+                return
+            self._begin(packet.sequence, packet.timestamp)
+            ahead = 0
+        sequence = self._next + ahead
+        timestamp = self._next_timestamp + _signed(packet.timestamp - self._next_timestamp, 32)
+        late_s = self._lateness.observe(timestamp / self._clock_hz, now)
+        if ahead < 0 or sequence in self._held:
+            self._refuse(sequence, packet, late_s, now)
+            return
+        self._num_refused = 0
+        is_stale = self._lateness.is_stale
+        self._held[sequence] = _Held(packet.payload, timestamp, packet.num_samples, now, is_stale)
+
+    def take(self, now: float) -> list[Step]:
+        """Everything that is due."""
+        steps: list[Step] = [Restart()] if self._restarts else []
+        self._restarts = False
+        while True:
+            if (held := self._held.pop(self._next, None)) is not None:
+                self._play(held, steps)
+            elif self._held:
+                if len(self._held) <= MAX_HELD and now < self._hole_due_s():
+                    return steps
+                self._give_up(steps)
+            elif self._is_quiet(now):
+                self._bridge(steps)
+            else:
+                return steps
+
+    def wake_s(self) -> float | None:
+        """When `take` has something if nothing comes until then; None before the first packet."""
+        if self._held:
+            return self._hole_due_s()
+        if math.isinf(self._covered_s):
+            return None
+        return self._covered_s + (PIECE_S if self._is_bridging else self.target_s + QUIET_S)
+
+    def _begin(self, sequence: int, timestamp: int) -> None:
+        self._next, self._next_timestamp = sequence, timestamp  # unwrapped from here on
+        self._held: dict[int, _Held] = {}
+        self._given_up: dict[int, None] = {}
+        self._lateness = _Lateness()
+        self._stray = None
+        self._num_refused = 0
+        self._made_up = 0  # samples since the last real one
+        self._covered_s = math.inf  # until when, on our clock, there is audio
+        self._is_bridging = False
+
+    def _refuse(self, sequence: int, packet: Packet, late_s: float, now: float) -> None:
+        self._num_refused += 1
+        if sequence in self._given_up:
+            del self._given_up[sequence]
+            self.counts.late += 1
+            self._lateness.missed(late_s, now)
+        else:
+            self.counts.repeated += 1
+        if self._num_refused >= NUM_REFUSED:
+            self._begin(packet.sequence, packet.timestamp)
+            self.insert(packet, now)
+
+    def _play(self, held: _Held, steps: list[Step]) -> None:
+        gap = held.timestamp - self._next_timestamp
+        if held.is_stale:
+            self.counts.stale += 1
+        elif held.payload:
+            if 0 < gap <= MAX_FILL_S * self._clock_hz:
+                self._make_up(gap, steps)
+            steps.append(Decode(held.payload))
+            self._made_up = 0
+        self._next += 1
+        self._next_timestamp = held.timestamp + held.num_samples
+        self._covered_s = held.arrived_s + held.num_samples / self._clock_hz
+        self._is_bridging = False
+
+    def _hole_due_s(self) -> float:
+        """When the next packet is late enough to be given up."""
+        first = min(self._held)
+        behind = self._held[first]
+        expected = behind.timestamp - (first - self._next) * behind.num_samples
+        return self._lateness.base_s + expected / self._clock_hz + self.target_s
+
+    def _give_up(self, steps: list[Step]) -> None:
+        """The next packet alone: those behind it have until later."""
+        first = min(self._held)
+        behind = self._held[first]
+        num_missing = first - self._next
+        missing = max(0, min(behind.timestamp - self._next_timestamp, num_missing * behind.num_samples))
+        self.counts.lost += 1
+        self._given_up[self._next] = None
+        while len(self._given_up) > MAX_HELD:
+            del self._given_up[next(iter(self._given_up))]
+        if num_missing == 1 and not behind.is_stale and self._has_fec(behind.payload):
+            self._make_up(missing - behind.num_samples, steps)
+            steps.append(Recover(behind.payload, behind.num_samples))
+            self.counts.recovered += 1
+            self._made_up = 0
+            self._next_timestamp = behind.timestamp
+        else:
+            share = missing // num_missing
+            self._make_up(share, steps)
+            self._next_timestamp += share
+        self._next += 1
+
+    def _is_quiet(self, now: float) -> bool:
+        wake_s = self.wake_s()
+        return wake_s is not None and now >= wake_s
+
+    def _bridge(self, steps: list[Step]) -> None:
+        num_samples = round(PIECE_S * self._clock_hz)
+        self._make_up(num_samples, steps)
+        self.counts.bridged_samples += num_samples
+        self._next_timestamp += num_samples
+        self._covered_s += PIECE_S
+        self._is_bridging = True
+
+    def _make_up(self, num_samples: int, steps: list[Step]) -> None:
+        grid = round(GRID_S * self._clock_hz)
+        left = max(0, round(CONCEAL_S * self._clock_hz) - self._made_up)
+        concealed = min(num_samples, left) // grid * grid
+        if concealed > 0:
+            steps.append(MakeUp("conceal", concealed))
+        if num_samples > concealed:
+            steps.append(MakeUp("comfort", num_samples - concealed))
+        self._made_up += max(0, num_samples)
+
+
+class _Lateness:
+    """How late packets come: behind the fastest of the last seconds, which follows drift and new routes."""
+
+    WINDOW_S = 2.0  # twice this is remembered of the fastest
+    BUCKET_S = 0.005
+    NUM_BUCKETS = 32
+    QUANTILE = 0.95  # of packets, that a hole is waited for
+    MEMORY = 0.985  # of a packet in the next one's eyes: a spike is forgotten within 4 s of 20 ms packets
+    RELIEF = 0.02  # s/s: how fast what was waited too short for is forgotten
+
+    def __init__(self) -> None:
+        self.is_stale = False  # the packet seen last
+        self._fastest = [math.inf, math.inf]  # of the present window, and of the one before
+        self._window_ends_s = -math.inf
+        self._stale_since_s: float | None = None
+        self._weights = [0.0] * self.NUM_BUCKETS
+        self._weight = 1.0
+        self._now = 0.0
+        self._missed_s, self._missed_at_s = 0.0, 0.0
+
+    @property
+    def base_s(self) -> float:
+        """Our clock less the sender's, of the fastest packet."""
+        return min(self._fastest)
+
+    @property
+    def target_s(self) -> float:
+        missed_s = self._missed_s - self.RELIEF * (self._now - self._missed_at_s)
+        return min(MAX_TARGET_S, max(MIN_TARGET_S, self._usual_s(), missed_s))
+
+    def observe(self, sent_s: float, now: float) -> float:
+        """A packet of the sender's time `sent_s` has come; returns how late it is."""
+        behind_s = now - sent_s
+        if self._goes_stale(behind_s, now):
+            self._fastest = [behind_s, behind_s]
+        if now >= self._window_ends_s:
+            self._fastest = [math.inf, self._fastest[0]]
+            self._window_ends_s = now + self.WINDOW_S
+        self._fastest[0] = min(self._fastest[0], behind_s)
+        late_s = behind_s - self.base_s
+        self.is_stale = late_s > MAX_LATE_S
+        self._weight /= self.MEMORY
+        self._weights[min(int(late_s / self.BUCKET_S), self.NUM_BUCKETS - 1)] += self._weight
+        if self._weight > 1e100:
+            self._weights = [weight / self._weight for weight in self._weights]
+            self._weight = 1.0
+        self._now = now
+        return late_s
+
+    def missed(self, late_s: float, now: float) -> None:
+        """One came after it was given up."""
+        if late_s <= MAX_LATE_S:
+            self._missed_s, self._missed_at_s = max(late_s, self.target_s), now
+
+    def _goes_stale(self, behind_s: float, now: float) -> bool:
+        """Whether packets have come too late for a second: that is the way they have now."""
+        if behind_s - self.base_s <= MAX_LATE_S:
+            self._stale_since_s = None
+            return False
+        if self._stale_since_s is None:
+            self._stale_since_s = now
+        return now - self._stale_since_s > MAX_LATE_S
+
+    def _usual_s(self) -> float:
+        enough = self.QUANTILE * sum(self._weights)
+        passed = 0.0
+        for index, weight in enumerate(self._weights):
+            passed += weight
+            if passed >= enough:
+                return (index + 1) * self.BUCKET_S
+        return MAX_TARGET_S
+
+
+def _signed(difference: int, bits: int) -> int:
+    """Of counters that wrap: the shorter way round."""
+    half = 1 << (bits - 1)
+    return (difference + half) % (1 << bits) - half
