@@ -17,7 +17,6 @@ import pickle
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from voice import arrivals
 from voice.admission import Load
 from voice.channel import FROM_WORKER, Channel, Connection, Drain, End, Failed, FromWorker, Ready, Start
 from voice.config import VoiceConfig
+from voice.metric_files import metric_files
 from voice.spread import Spread, State, read_wish, shares
 from wire.config import ConfigError
 from wire.errors import Unavailable, WireError
@@ -54,9 +54,9 @@ def run(config: VoiceConfig, log_level: LogLevel, environment: Mapping[str, str]
     Raises: ConfigError, Unavailable, as the start of a single process does.
     """
     failure: BaseException | None = None
-    with tempfile.TemporaryDirectory(prefix="offhook-voice-", ignore_cleanup_errors=True) as folder:
+    with metric_files() as folder:
         try:
-            asyncio.run(Front(config, log_level, environment, Path(folder)).run())
+            asyncio.run(Front(config, log_level, environment, folder).run())
         except* (ConfigError, WireError) as group:
             failure = group.exceptions[0]
     if failure is not None:

@@ -32,7 +32,7 @@ from wire.config import ConfigError
 from wire.errors import WireError
 from wire.service import Lifecycle, server_for
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("voice.worker")  # run as a module, it is __main__
 
 BEAT_S = 1.0  # between two words to the front when nothing changes
 

@@ -16,6 +16,7 @@ from llm.config import WeightFormat
 # router 65, llm 849, supervisor 129 MB): a fixed part, and a multiple of the weights. Pages that processes share count
 # in each; of the sum of 2167 MB these are 260.
 PROCESS_BYTES = {"voice": 220e6, "stt": 118e6, "tts_engine": 89e6, "router": 65e6, "llm": 524e6}
+VOICE_FRONT_BYTES = 50e6  # of a call server of several processes: bench/idle_calls.py, resident
 BYTES_PER_WEIGHT_BYTE = {"voice": 1.0, "stt": 1.6, "tts_engine": 2.9, "router": 0.0}
 LLM_BYTES_PER_WEIGHT_BYTE: Mapping[WeightFormat, float] = {"int4": 3.3, "int8": 2.2, "bfloat16": 3.3, "float32": 5.5}
 SUPERVISOR_BYTES = 129e6
@@ -58,6 +59,8 @@ def _memory_bytes(profile: Profile, sizes: Mapping[str, int]) -> dict[str, float
     if profile.router is not None:
         weights["router"] = 0
     found = {name: PROCESS_BYTES[name] + BYTES_PER_WEIGHT_BYTE[name] * loaded for name, loaded in weights.items()}
+    if voice is not None and voice.num_processes > 1:
+        found["voice"] = VOICE_FRONT_BYTES + voice.num_processes * found["voice"]
     for name, worker in profile.llm_workers.items():
         found[name] = PROCESS_BYTES["llm"] + LLM_BYTES_PER_WEIGHT_BYTE[worker.weight_format] * sizes[worker.weights]
     return found

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from tests.serving import free_ports, serving
 from tests.stack import are_gone, eventually
 from voice import arrivals
 from voice.front import END_S
+from voice.spread import SILENT_S
+from voice.worker import BEAT_S
 from wire import calls
 from wire.config import EdgeConfig
 from wire.service import Lifecycle
@@ -117,6 +119,7 @@ def start(folder: Path, services: dict[str, str], **settings: object) -> Server:
             stderr=log,
             text=True,
             process_group=0,
+            env={**os.environ, "TMPDIR": str(folder)},
         )
     return Server(process, folder / "voice.log", f"http://127.0.0.1:{port}")
 
@@ -171,6 +174,39 @@ async def test_a_burst_spreads_evenly_and_is_refused_only_when_all_lines_are_tak
         assert (status, int(headers["retry-after"]) >= 1) == (429, True)
         assert [(await two.get("/v1/calls"))[0] for _ in range(4)] == [429] * 4
     await two.until_taken(0)
+
+
+async def leaves_without_hello(host: str, port: int) -> None:
+    async with aiohttp.ClientSession() as http, http.ws_connect(f"http://{host}:{port}/v1/calls"):
+        pass
+
+
+async def sends_what_is_no_offer(host: str, port: int) -> None:
+    assert (await post(f"http://{host}:{port}", "v=0", headers={"content-type": "text/plain"}))[0] == 415
+
+
+async def sends_a_header_that_is_none(host: str, port: int) -> None:
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(b"GET /v1/calls HTTP/1.1\r\nUpgrade: websocket\r\nbad header: 1\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+    writer.close()
+
+
+@pytest.mark.parametrize("comes", [leaves_without_hello, sends_what_is_no_offer, sends_a_header_that_is_none])
+async def test_who_takes_no_line_is_counted_no_longer(
+    two: Server, comes: Callable[[str, int], Coroutine[None, None, None]]
+) -> None:
+    """Else his worker would seem to have a call more, and the next two calls went to the other."""
+    host, port = two.base.removeprefix("http://").split(":")
+    await comes(host, int(port))
+    await asyncio.sleep(2 * BEAT_S)
+    before = two.begun
+    for _ in range(2):
+        async with contextlib.AsyncExitStack() as stack:
+            await called(two, stack)
+        await two.until_taken(0)
+
+    assert two.begun - before == {1: 1, 2: 1}
 
 
 async def test_every_process_tells_of_all(two: Server) -> None:
@@ -278,6 +314,34 @@ async def test_a_killed_worker_takes_its_calls_along_and_no_others_and_comes_bac
         await called(own, stack)
         await own.until_taken(2)
     assert "WARNING voice.front: worker 2 was ended by SIGKILL; starting it again in 0.5 s" in own.log.read_text()
+
+
+async def test_a_worker_that_hangs_is_asked_nothing(own: Server) -> None:
+    hung = own.workers[1]
+    os.kill(hung, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(SILENT_S + BEAT_S)
+        async with asyncio.timeout(SOON_S), contextlib.AsyncExitStack() as stack:
+            assert [(await own.get("/health"))[0] for _ in range(4)] == [200] * 4
+            await called(own, stack)
+        assert own.begun == {2: 1}
+    finally:
+        os.kill(hung, signal.SIGCONT)
+
+
+async def test_a_worker_that_is_told_to_end_drains_alone_and_comes_back(own: Server) -> None:
+    told = own.workers[1]
+    async with contextlib.AsyncExitStack() as stack:
+        callers = [await called(own, stack), await called(own, stack)]
+        os.kill(told, signal.SIGTERM)
+        async with asyncio.timeout(SOON_S):
+            byes = [asyncio.create_task(caller.until(calls.Bye)) for caller in callers]
+            [done], [waiting] = await asyncio.wait(byes, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        assert done.result().reason == "drain"
+        await eventually(lambda: own.workers[1] != told, READY_S)
+        assert callers[byes.index(waiting)].close_code is None
+        await own.until_taken(1)
 
 
 async def test_where_no_worker_is_up_a_client_is_told(own: Server) -> None:

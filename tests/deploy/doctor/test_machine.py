@@ -133,6 +133,18 @@ def test_default_profile_needs_about_the_memory_that_was_measured() -> None:
     assert needs.disk_bytes == 0
 
 
+def test_each_process_of_the_call_server_needs_its_memory() -> None:
+    catalogue = read_catalogue()
+    profile = read_profile(DEFAULT_PROFILE, catalogue)
+    assert profile.voice is not None
+
+    def memory(num_processes: int) -> float:
+        voice = dataclasses.replace(profile.voice, max_calls=4, num_processes=num_processes)
+        return needs_of(dataclasses.replace(profile, voice=voice), catalogue, [], []).memory_bytes
+
+    assert memory(2) - memory(1) > memory(3) - memory(2) > 200e6  # with several there is a front as well
+
+
 def test_what_runs_needs_nothing_more_and_what_is_missing_needs_disk() -> None:
     catalogue = read_catalogue()
     profile = read_profile(DEFAULT_PROFILE, catalogue)
