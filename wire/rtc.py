@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import fractions
 import time
+from collections import deque
 from collections.abc import Callable
 
 import av
@@ -35,8 +36,10 @@ FRAGMENT = "application/trickle-ice-sdpfrag"  # RFC 8840, 4.4
 BAD_SDP = (ValueError, AssertionError, LookupError, AttributeError, TypeError, InvalidAccessError, InvalidStateError)
 FRAME_SAMPLES = round(RTC_HZ * AUDIO_FRAME_S)
 MAX_FRAMES = 16  # given and not yet sent; above this the giver waits
+SETTLED_FRAMES = 25  # of silence, until the encoder has come to rest
 MAX_LATE_S = 0.1  # a process that stood still for longer does not send the silence of that time in a burst
 OPUS_PARAMETERS = "minptime=10;useinbandfec=1;usedtx=0"  # RFC 7587, 6.1: what we want to be sent
+_SILENCE: Pcm16 = np.zeros(FRAME_SAMPLES, np.int16)
 _TIME_BASE = fractions.Fraction(1, RTC_HZ)
 
 
@@ -76,7 +79,11 @@ class PacedTrack(MediaStreamTrack):
         self.encodes_opus = False
         self._encoder = opus.Encoder(RTC_HZ)
         self._on_frame = on_frame
-        self._frames: asyncio.Queue[tuple[int, Pcm16]] = asyncio.Queue(MAX_FRAMES)
+        self._frames: deque[tuple[int, Pcm16]] = deque()
+        self._room = asyncio.Event()  # for one more
+        self._wake: asyncio.Future[None] | None = None
+        self._num_silent = 0  # frames in a row
+        self._packet = b""  # the last one
         self._part: Pcm16 = np.zeros(0, np.int16)  # of the next frame
         self._given = 0
         self._num_sent = 0  # frames
@@ -88,13 +95,18 @@ class PacedTrack(MediaStreamTrack):
         self._part = np.concatenate([self._part, pcm])
         while self._part.size >= FRAME_SAMPLES:
             frame, self._part = self._part[:FRAME_SAMPLES], self._part[FRAME_SAMPLES:]
-            await self._frames.put((self._given - self._part.size - FRAME_SAMPLES, frame))
+            sample = self._given - self._part.size - FRAME_SAMPLES
+            while len(self._frames) >= MAX_FRAMES:
+                self._room.clear()
+                await self._room.wait()
+            self._frames.append((sample, frame))
+            self._wake_up()
 
     def clear(self) -> None:
         """Drop what has not been sent."""
         self._part = self._part[:0]
-        while not self._frames.empty():
-            self._frames.get_nowait()
+        self._frames.clear()
+        self._room.set()
 
     async def recv(self) -> av.AudioFrame | av.Packet:
         """The next frame, when it is to leave. Raises: MediaStreamError when the track was stopped."""
@@ -103,22 +115,48 @@ class PacedTrack(MediaStreamTrack):
         now = time.monotonic()
         if now > self._due_s + MAX_LATE_S:
             self._due_s = now
-        try:
-            async with asyncio.timeout(max(0.0, self._due_s - now)):
-                sample, pcm = await self._frames.get()
-        except TimeoutError:
+        if not self._frames and now < self._due_s:
+            await self._wait_until(self._due_s)
+        self._room.set()
+        if self._frames:
+            sample, pcm = self._frames.popleft()
+        else:
             sample, pcm = self._given - self._part.size, self._part
             self._part = self._part[:0]
         if pcm.size:
             self._on_frame(sample)
         self._due_s += AUDIO_FRAME_S
-        if pcm.size < FRAME_SAMPLES:
-            pcm = np.pad(pcm, (0, FRAME_SAMPLES - pcm.size))
-        item = av.Packet(self._encoder.encode(pcm)) if self.encodes_opus else _stereo(pcm)
+        item = av.Packet(self._encoded(pcm)) if self.encodes_opus else _stereo(_filled(pcm))
         item.time_base = _TIME_BASE
         item.pts = self._num_sent * FRAME_SAMPLES
         self._num_sent += 1
         return item
+
+    async def _wait_until(self, due_s: float) -> None:
+        """Or until there is a frame: a future and a timer, because a queue with a timeout costs five times as much."""
+        loop = asyncio.get_running_loop()
+        self._wake = loop.create_future()
+        timer = loop.call_later(due_s - time.monotonic(), self._wake_up)
+        try:
+            await self._wake
+        finally:
+            timer.cancel()
+
+    def _wake_up(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _encoded(self, pcm: Pcm16) -> bytes:
+        """Of long silence the packets are all alike, and made once."""
+        self._num_silent = 0 if pcm.any() else self._num_silent + 1
+        if self._num_silent <= SETTLED_FRAMES:
+            self._packet = self._encoder.encode(_filled(pcm))
+        return self._packet
+
+
+def _filled(pcm: Pcm16) -> Pcm16:
+    """A whole frame."""
+    return pcm if pcm.size == FRAME_SAMPLES else np.concatenate([pcm, _SILENCE[pcm.size :]])
 
 
 def _stereo(pcm: Pcm16) -> av.AudioFrame:

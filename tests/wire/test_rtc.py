@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from aiortc.mediastreams import MediaStreamError
 
+from wire import opus
+from wire.calls import RTC_HZ
 from wire.pcm import AUDIO_FRAME_S
-from wire.rtc import FRAME_SAMPLES, MAX_FRAMES, PacedTrack
+from wire.rtc import FRAME_SAMPLES, MAX_FRAMES, SETTLED_FRAMES, PacedTrack, asking_for_fec
 
 
 def ramp(num_samples: int, start: int = 1) -> np.ndarray:
@@ -89,3 +91,31 @@ async def test_a_stopped_track_ends() -> None:
     track.stop()
     with pytest.raises(MediaStreamError):
         await track.recv()
+
+
+async def test_opus_is_encoded_here_and_silence_only_until_it_has_settled() -> None:
+    track, decoder = PacedTrack(), opus.Decoder(RTC_HZ)
+    track.encodes_opus = True
+    tone = (8000 * np.sin(2 * np.pi * 300 * np.arange(10 * FRAME_SAMPLES) / RTC_HZ)).astype(np.int16)
+
+    async def heard(count: int) -> tuple[list[bytes], np.ndarray]:
+        packets = [await track.recv() for _ in range(count)]
+        assert [packet.pts for packet in packets] == [packets[0].pts + n * FRAME_SAMPLES for n in range(count)]
+        payloads = [bytes(packet) for packet in packets]
+        return payloads, np.concatenate([decoder.decode(payload) for payload in payloads])
+
+    silent, pcm = await heard(SETTLED_FRAMES + 5)
+    assert np.abs(pcm).max() < 10
+    assert len(set(silent[SETTLED_FRAMES:])) == 1
+    await track.put(tone)
+    _, pcm = await heard(10)
+    assert np.abs(pcm[5 * FRAME_SAMPLES :]).max() == pytest.approx(8000, rel=0.2)
+    _, pcm = await heard(10)
+    assert np.abs(pcm[5 * FRAME_SAMPLES :]).max() < 100
+
+
+def test_what_is_asked_for_is_fec() -> None:
+    lines = ("v=0", "m=audio 9 UDP/TLS/RTP/SAVPF 111 0", "a=rtpmap:111 opus/48000/2", "a=rtpmap:0 PCMU/8000", "")
+    asked = asking_for_fec("\r\n".join(lines))
+    assert "a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1;usedtx=0\r\n" in asked
+    assert "fmtp:0" not in asked

@@ -111,6 +111,11 @@ class JitterBuffer:
     def target_s(self) -> float:
         return self._lateness.target_s
 
+    @property
+    def has_hole(self) -> bool:
+        """A packet is waited for."""
+        return bool(self._held)
+
     def insert(self, packet: Packet, now: float) -> None:
         self.counts.received += 1
         if packet.ssrc != self._ssrc:

@@ -28,7 +28,7 @@ from wire.pcm import Pcm16
 logger = logging.getLogger(__name__)
 
 BORDER_S = 0.005  # over which one sound goes over into another
-NUM_LEVELS = 150  # pieces, 3 s: the quieter ones are the line's background ...
+NUM_PIECES = 150  # pieces, 3 s: the quieter ones are the line's background ...
 QUIET_PERCENTILE = 10  # ... and the quietest may be the silence before it began
 MAX_BACKGROUND = 330.0  # RMS, -40 dBFS: louder is speech without a pause, which does not go on in one
 MIN_PITCH_S, MAX_PITCH_S = 0.0025, 0.015  # 66 to 400 Hz
@@ -79,6 +79,11 @@ class RtpAudio:
             return _NOTHING
         parts = [self._carry_out(step) for step in self._buffer.take(now)]
         return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else _NOTHING
+
+    @property
+    def has_hole(self) -> bool:
+        """A packet is waited for."""
+        return self._codec is not None and self._buffer.has_hole
 
     def wake_s(self) -> float | None:
         return self._buffer.wake_s() if self._codec is not None else None
@@ -146,14 +151,15 @@ class _Background:
     def __init__(self, rate_hz: int) -> None:
         self._noise = np.random.default_rng(0).standard_normal(rate_hz).astype(np.float32)
         self._at = 0
-        self._levels: deque[float] = deque(maxlen=NUM_LEVELS)
+        self._heard: deque[Pcm16] = deque(maxlen=NUM_PIECES)
 
     def hear(self, pcm: Pcm16) -> None:
-        self._levels.append(rms(pcm))
+        self._heard.append(pcm)
 
     def noise(self, num_samples: int) -> Pcm16:
         """Goes on where it stopped."""
-        level = min(MAX_BACKGROUND, float(np.percentile(self._levels, QUIET_PERCENTILE))) if self._levels else 0.0
+        levels = [rms(pcm) for pcm in self._heard]
+        level = min(MAX_BACKGROUND, float(np.percentile(levels, QUIET_PERCENTILE))) if levels else 0.0
         places = np.arange(self._at, self._at + num_samples) % self._noise.size
         self._at = (self._at + num_samples) % self._noise.size
         return (self._noise[places] * level).astype(np.int16)

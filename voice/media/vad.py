@@ -1,7 +1,8 @@
 """Voice activity: Silero as ONNX, one session shared by all calls, one state per call.
 
 The network takes 512 samples at 16 kHz plus the last 64 of the window before; without that context its answers are
-meaningless. One window costs about 65 us, so it runs on the event loop.
+meaningless. One window costs about 65 us, so it runs on the event loop; most of a call is silence, which costs nothing:
+after `REST_WINDOWS` of it the network rests, and begins afresh with the first sound.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from wire.pcm import Pcm32f
 
 WINDOW_SAMPLES = 512
 CONTEXT_SAMPLES = 64
+SILENT = 30 / 32768  # peak, -61 dBFS: the quietest speech is 20 dB above it
+REST_WINDOWS = 16  # half a second
 _SAMPLE_RATE = np.array(16000)
 
 
@@ -31,12 +34,20 @@ class Silero:
 class VadStream:
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
         self._session = session
+        self._num_silent = 0
+        self._begin()
+
+    def _begin(self) -> None:
         self._state: NDArray[np.float32] = np.zeros((2, 1, 128), np.float32)
         self._context: Pcm32f = np.zeros(CONTEXT_SAMPLES, np.float32)
 
     def probability(self, window: Pcm32f) -> float:
         """P(speech) of 512 samples, float32 in [-1, 1), 16 kHz."""
         assert window.shape == (WINDOW_SAMPLES,)
+        self._num_silent = self._num_silent + 1 if np.abs(window).max() < SILENT else 0
+        if self._num_silent >= REST_WINDOWS:
+            self._begin()
+            return 0.0
         audio = np.concatenate([self._context, window])[np.newaxis]
         p, self._state = self._session.run(None, {"input": audio, "state": self._state, "sr": _SAMPLE_RATE})
         self._context = window[-CONTEXT_SAMPLES:]

@@ -273,9 +273,11 @@ class WebRtcTransport:
     def _hear(self, pcm: Pcm16) -> None:
         if pcm.size:
             self._put(pcm)
+        if self._timer is not None and not self._audio.has_hole:
+            return  # nothing is due earlier than it was, and a timer that comes too early looks again
         wake_s = self._audio.wake_s()
         if wake_s is None or self._end is not None or (self._timer is not None and self._timer.when() <= wake_s):
-            return  # a timer that comes too early looks again
+            return
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(wake_s, self._on_timer)

@@ -42,3 +42,14 @@ def test_streams_do_not_share_state(silero: Silero):
         other.probability(np.flip(window).copy())
 
     np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.parametrize("pause_s", [0.3, 0.6, 5.0])
+def test_speech_after_a_rest_is_found_as_soon_as_at_the_beginning(silero: Silero, pause_s: float):
+    pcm, _ = clip("quick_brown_fox")
+    pause = silence(round(pause_s * 16000 / WINDOW_SAMPLES) * WINDOW_SAMPLES / 16000)
+    found = probabilities(silero, np.concatenate([pcm[: pcm.size // WINDOW_SAMPLES * WINDOW_SAMPLES], pause, pcm]))
+    later = found[pcm.size // WINDOW_SAMPLES + pause.size // WINDOW_SAMPLES :]
+    first = probabilities(silero, pcm)
+    assert np.argmax(later > 0.5) == pytest.approx(np.argmax(first > 0.5), abs=2)
+    assert np.mean((later > 0.5) == (first > 0.5)) > 0.9
