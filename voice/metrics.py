@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from prometheus_client import Counter, Gauge, Histogram
 
 # Fine around the two promises, 140 ms and 700 ms; the tail up to where a caller has hung up.
@@ -18,3 +20,20 @@ CALLS = Counter("voice_calls_total", "Calls by how they ended", ["reason"])
 ACTIVE_CALLS = Gauge("voice_calls_active", "Calls under way", multiprocess_mode="livesum")
 FILLERS = Counter("voice_fillers_total", "Times a caller had to be told that the answer takes longer")
 UNDERRUNS = Counter("voice_underruns_total", "Times the agent's audio ran dry within an utterance")
+LOOP_LAG = Histogram(
+    "voice_loop_lag_seconds",
+    "How late the event loop ran what was due: the agent's audio leaves as late",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+)
+RTP_PACKETS = Counter("voice_rtp_packets_total", "Callers' packets over WebRTC by what became of them", ["fate"])
+
+_LAG_EVERY_S = 0.05
+
+
+async def watch_loop() -> None:
+    """Observe the event loop's lag until cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + _LAG_EVERY_S
+        await asyncio.sleep(_LAG_EVERY_S)
+        LOOP_LAG.observe(loop.time() - due_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
@@ -93,10 +94,12 @@ def build(shared: Shared, lifecycle: Lifecycle, part: Part | None = None) -> Fas
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         await shared.llm.open()
+        watching = asyncio.create_task(metrics.watch_loop())
         try:
             async with rtc.open(), status.open():
                 yield
         finally:
+            watching.cancel()
             await shared.llm.close()
             shared.turn_model.close()
 

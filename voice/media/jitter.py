@@ -75,15 +75,15 @@ Step: TypeAlias = Decode | Recover | MakeUp | Restart
 
 @dataclass
 class Counts:
-    """Packets, and samples made up because nothing came."""
+    """Packets by what became of them."""
 
     received: int = 0
     lost: int = 0
-    recovered: int = 0
-    late: int = 0  # came after they were given up: lost, and counted there too
+    recovered: int = 0  # of the lost
+    late: int = 0  # of the lost: came after they were given up
     repeated: int = 0
     stale: int = 0
-    bridged_samples: int = 0
+    bridged: int = 0  # pieces that were made up because nothing came
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class JitterBuffer:
     def _bridge(self, steps: list[Step]) -> None:
         num_samples = round(PIECE_S * self._clock_hz)
         self._make_up(num_samples, steps)
-        self.counts.bridged_samples += num_samples
+        self.counts.bridged += 1
         self._next_timestamp += num_samples
         self._covered_s += PIECE_S
         self._is_bridging = True

@@ -55,14 +55,12 @@ class RtpAudio:
         self._background = _Background(rate_hz)
         self._was_made_up = False
 
-    @property
-    def counts(self) -> Counts:
-        return self._buffer.counts if self._codec is not None else Counts()
-
-    @property
-    def delay_s(self) -> float:
-        """How long a hole is waited for at present."""
-        return self._buffer.target_s if self._codec is not None else 0.0
+    def take_counts(self) -> Counts:
+        """Since they were taken last."""
+        if self._codec is None:
+            return Counts()
+        counts, self._buffer.counts = self._buffer.counts, Counts()
+        return counts
 
     def push(self, packet: Packet, payload_type: int, now: float) -> Pcm16:
         """A packet has come; returns what is to be heard by now."""

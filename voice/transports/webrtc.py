@@ -13,6 +13,7 @@ without anything to say send packets too: Opus DTX, RFC 7587 3.1.3, one each 400
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from aiortc.rtp import RtpPacket
 from aiortc.sdp import SessionDescription, candidate_from_sdp
 from aiortc.stats import RTCRemoteInboundRtpStreamStats
 
+from voice import metrics
 from voice.media.jitter import Packet
 from voice.media.rtp import RtpAudio
 from wire import calls
@@ -200,6 +202,7 @@ class WebRtcTransport:
         """Idempotent; what was posted leaves first where somebody takes it."""
         if self._timer is not None:
             self._timer.cancel()
+        self._count_packets()
         if self._peer.connectionState == "connected":
             try:
                 async with asyncio.timeout(FLUSH_S):
@@ -211,6 +214,10 @@ class WebRtcTransport:
                 await self._peer.close()
         except TimeoutError:
             logger.warning("a connection did not close within %.0f s", CLOSE_S)
+
+    def _count_packets(self) -> None:
+        for fate, number in dataclasses.asdict(self._audio.take_counts()).items():
+            metrics.RTP_PACKETS.labels(fate).inc(number)
 
     async def _flush(self) -> None:
         if self._unsent:  # a call that fails at once fails before the data channel is open

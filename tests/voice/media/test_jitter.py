@@ -79,7 +79,7 @@ def test_a_clean_link_is_not_delayed_at_all() -> None:
     stream(line, [(0.02 * n, n) for n in range(100)])
     assert line.numbers == list(range(100))
     assert [at_s for at_s, _ in line.played] == pytest.approx([100 + 0.02 * n for n in range(100)])
-    assert line.buffer.counts.bridged_samples == 0
+    assert line.buffer.counts.bridged == 0
 
 
 def test_a_lost_packet_costs_one_packet_s_time_and_nothing_for_good() -> None:
@@ -132,7 +132,7 @@ def test_drift_adds_no_delay(ppm: int) -> None:
     line = Line()
     stream(line, [(0.02 * n * (1 + ppm / 1e6), n) for n in range(30_000)])  # ten minutes
     assert line.numbers == list(range(30_000))
-    assert line.buffer.counts.bridged_samples == 0
+    assert line.buffer.counts.bridged == 0
     assert line.buffer.target_s == MIN_TARGET_S
 
 
