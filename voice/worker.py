@@ -53,7 +53,7 @@ _ARRIVAL = "offhook.arrival"  # the same in the state of its scope
 
 
 class Handed:
-    """Middleware around all else, for connections that were handed over."""
+    """Around the whole application, for connections that were handed over."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -85,8 +85,7 @@ class Worker:
         self._load = Load(num_free=start.config.max_calls)
         part = server.Part(self._seats, lambda: self._load, f"{number}-", self._collect)
         app = server.build(server.load(start.config, self._lifecycle), self._lifecycle, part)
-        app.add_middleware(Handed)
-        self._server = server_for(app, self._lifecycle, start.config.edge)
+        self._server = server_for(Handed(app), self._lifecycle, start.config.edge)
         self._arrivals: set[Arrival] = set()  # not settled
         self._num_settled = 0
         self._is_told = True  # the front, of what has changed

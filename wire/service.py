@@ -25,6 +25,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
 
 from wire.config import ConfigError, EdgeConfig, read_key
 from wire.errors import PeerError, Unavailable, WireError
@@ -235,7 +236,7 @@ def log_listening(sock: socket.socket, edge: EdgeConfig) -> None:
     logger.info("listening on %s:%d%s", host, port, key)
 
 
-def server_for(app: FastAPI, lifecycle: Lifecycle, edge: EdgeConfig) -> uvicorn.Server:
+def server_for(app: ASGIApp, lifecycle: Lifecycle, edge: EdgeConfig) -> uvicorn.Server:
     """The server `run` runs, for those who bring their own event loop, such as tests."""
     config = uvicorn.Config(
         app,
