@@ -27,6 +27,8 @@ from wire.pcm import AUDIO_FRAME_S, Pcm16
 MAX_QUEUED_S = 20.0  # above this the synthesiser has to wait; bounds memory and wasted synthesis
 MAX_LEAD = 2.5  # times the usual one
 KEPT_S = 1.0  # of what was sent, to be taken back: more than any lead
+MAX_WAY_S = 1.0
+REFILL_S = 0.08  # queued before a voice that fell behind goes on
 RAMP_S = 0.01  # in which the voice is lowered or raised: no click
 LAG_RELIEF = 0.02  # s/s: how fast a stall of the loop is forgotten
 ACKNOWLEDGED_WITHIN_S = 0.04  # the way of an acknowledgement, and the time since
@@ -78,6 +80,7 @@ class Playout:
         self._ear = _Clock(rate_hz)  # when they are heard: the same, until the listener acknowledges
         self._acked = 0
         self._has_acked = False
+        self._there_and_back_s = 0.0  # from sending to the acknowledgement of it
         self._floor = 0  # heard for certain
         self._due_s: float | None = None  # when the shell was told to come back
         self._lag_s, self._lagged_s = 0.0, 0.0  # how late it came at worst, and when that was
@@ -110,7 +113,7 @@ class Playout:
         `more_comes`: the utterance is not complete, so a part of a message waits for its rest.
         """
         self._note_lag(now)
-        if not self._has_message(more_comes):
+        if not self._has_message(now, more_comes):
             return None
         if self._pace.position(now) >= self.sent:
             self._restart(now)
@@ -124,7 +127,7 @@ class Playout:
 
     def next_due_s(self, now: float, *, more_comes: bool) -> float | None:
         """Seconds until `take` may give the next message; None while there is none."""
-        if not self._has_message(more_comes):
+        if not self._has_message(now, more_comes):
             return None
         ahead_s = (self.sent - self._pace.position(now)) / self.rate_hz - self.lead_s(now)
         self._due_s = now + max(0.0, ahead_s)
@@ -167,6 +170,9 @@ class Playout:
         if not self._acked <= sample <= self.sent:
             return False
         self._acked, self._has_acked = sample, True
+        position = self._pace.position(now)
+        if sample < position < self.sent:  # neither has run dry
+            self._there_and_back_s = min(MAX_WAY_S, (position - sample) / self.rate_hz)
         self._floor = min(self._floor, sample)  # it knows better
         self._ear.set(sample, now)
         return True
@@ -220,8 +226,13 @@ class Playout:
         self._ear.set(self.sent, now)
         return dropped
 
-    def _has_message(self, more_comes: bool) -> bool:
-        return not self.is_paused and self._num_queued >= (self._message_samples if more_comes else 1)
+    def _has_message(self, now: float, more_comes: bool) -> bool:
+        """A listener who has run dry within an utterance hears one gap, and not one after each message."""
+        if self.is_paused or not self._num_queued:
+            return False
+        is_dry = self._in_utterance and self._pace.position(now) >= self.sent
+        least = round(REFILL_S * self.rate_hz) if is_dry else self._message_samples
+        return not more_comes or self._num_queued >= least
 
     def _restart(self, now: float) -> None:
         """The listener has run dry; its clock stood still and goes on with the next sample."""
@@ -229,7 +240,7 @@ class Playout:
             self.num_underruns += 1
         self._floor = self.heard(now)
         self._pace.set(self.sent, now)
-        self._ear.set(self.sent, now)
+        self._ear.set(self.sent, now + self._there_and_back_s / 2)
 
     def _take_back(self, sample: int, now: float) -> None:
         if not self.sent - self._num_kept <= sample <= self.sent:

@@ -173,7 +173,7 @@ def test_a_listener_who_dropped_what_he_had_gets_it_again_from_where_he_stopped(
     playout.resume(0.5, at_sample=1000)
     again = np.concatenate(drain(playout, 0.5))
     np.testing.assert_array_equal(again, ramp(1000, again.size))
-    assert playout.heard(0.51) == pytest.approx(1000 + 0.01 * RATE_HZ, abs=1)
+    assert playout.heard(0.51) == pytest.approx(1000 + 0.01 * RATE_HZ, abs=0.005 * RATE_HZ)
     assert playout.end == RATE_HZ
 
 
@@ -296,3 +296,36 @@ def test_no_more_than_the_lead_is_ever_ahead(waits: list[float]):
         drain(playout, now)
         assert playout.sent - now * RATE_HZ <= LEAD_S * RATE_HZ + MESSAGE
         now += wait
+
+
+@pytest.mark.parametrize(("way_s", "acknowledges", "within_s"), [(0.03, True, 0.04), (0.03, False, 0.08)])
+@pytest.mark.parametrize("gap_at_s", [None, 1.0])
+def test_what_he_has_heard_is_known_to_within_what_is_told(
+    way_s: float, acknowledges: bool, within_s: float, gap_at_s: float | None
+):
+    """A listener who plays what comes `way_s` later, and says each 100 ms how far he is, or whose delay is reported."""
+    playout, delay_s = Playout(RATE_HZ, LEAD_S), way_s + 0.02
+    playout.listener_delay_s = None if acknowledges else delay_s - 0.01  # nobody knows his buffer exactly
+    under_way: list[tuple[float, int]] = []  # arrives, samples
+    acks: list[tuple[float, int]] = []
+    played, buffered, worst_s = 0.0, 0, 0.0
+    playout.push(ramp(0, RATE_HZ // 4))  # so that a gap of the voice is heard
+    for tick in range(3000):
+        now = tick / 1000
+        if tick % 10 == 0 and not (gap_at_s is not None and gap_at_s <= now < gap_at_s + 0.4):
+            playout.push(ramp(0, RATE_HZ // 100))
+        under_way += [(now + delay_s, pcm.size) for pcm in drain(playout, now, more_comes=True)]
+        while under_way and under_way[0][0] <= now:
+            buffered += under_way.pop(0)[1]
+        step = min(float(buffered), RATE_HZ / 1000)
+        played, buffered = played + step, buffered - round(step)
+        if acknowledges and tick % 100 == 0:
+            acks.append((now + way_s, int(played)))
+        while acks and acks[0][0] <= now:
+            playout.acknowledge(acks.pop(0)[1], now)
+        if tick > 300:
+            found = playout.heard_up_to(now)
+            assert found.within_s == within_s
+            worst_s = max(worst_s, abs(found.sample - played) / RATE_HZ)
+    assert worst_s <= within_s
+    assert playout.num_underruns == (gap_at_s is not None)
