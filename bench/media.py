@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from fastapi import WebSocket
 
 from bench.idle_calls import cpu_s
 from tests.fakes import SECONDS_PER_WORD, FakeLlm, FakeStt, FakeTts
@@ -51,6 +52,13 @@ steps:
 
 
 class TimedTts(FakeTts):
+    """Texts by connection: calls number their utterances alike."""
+
+    async def _speak(self, websocket: WebSocket) -> None:
+        await _OneVoice()._speak(websocket)
+
+
+class _OneVoice(FakeTts):
     async def _say(
         self, peer: Socket[speak.ClientMessage], utterance: int, chars: int, samples: int
     ) -> tuple[int, int]:
@@ -93,7 +101,11 @@ def lag_quantile(text: str, share: float) -> str:
 
 def measure(num_calls: int, turns: int, transport: str, num_processes: int, clip: Path, folder: Path) -> None:
     services = subprocess.Popen(
-        [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, __file__, "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     assert services.stdout is not None
     stt, tts, llm = json.loads(services.stdout.readline())
@@ -127,6 +139,7 @@ def measure(num_calls: int, turns: int, transport: str, num_processes: int, clip
         subprocess.run(
             [sys.executable, "-m", "load", *command, "--no-recognition", "--json", str(result)],
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             check=False,
         )
         busy = (cpu_s(server.pid) - before_s) / (time.monotonic() - begun_s)
