@@ -181,7 +181,7 @@ class Caller:
                 due_s = now
             piece = self._next_message(now)
             if self._room is not None:
-                piece = self._room.heard(piece, now - AUDIO_FRAME_S)
+                piece = self._room.heard(piece, due_s - AUDIO_FRAME_S)  # a microphone does not tick late
             if self.is_sending:
                 await self._line.send_audio(piece)
             due_s += AUDIO_FRAME_S

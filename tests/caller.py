@@ -34,6 +34,7 @@ class Caller:
         self.audio: list[tuple[float, np.ndarray]] = []  # (arrival, samples)
         self.close_code: int | None = None
         self.closed_s = math.inf
+        self.is_dead = False  # nothing comes from the line, which stays open
         self.said_s = math.inf  # when the last of what was to be said was sent
         self._acknowledges = acknowledges
         self._say: list[np.ndarray] = []
@@ -133,7 +134,8 @@ class Caller:
                     piece = np.zeros(320, np.int16)
                 async with self._changed:
                     self._changed.notify_all()
-                await self.connection.send(piece.tobytes())
+                if not self.is_dead:
+                    await self.connection.send(piece.tobytes())
                 sent += 1
                 if self._acknowledges and self.num_samples > last:
                     now = time.monotonic()

@@ -25,6 +25,7 @@ LONGEST = round(MAX_DELAY_S * RATE_HZ)
 KEPT = 16384  # of what was said, 2.05 s
 ALIKE = 0.3  # correlation of flat spectra at the best delay
 ALIKE_THERE = 0.2  # the same, at a delay that is known
+MAX_SLIP = 400  # 50 ms that audio may come early or late, before it counts as another delay
 SAME_DELAY = 24  # 3 ms: the room's, and the clocks'
 SURE = 2  # blocks in a row at one delay make it known
 SEARCH_EVERY = 4  # blocks that are not alike at a known delay: it may have changed
@@ -64,8 +65,8 @@ class EchoGuard:
 
     def hears(self, pcm: Pcm16, now: float) -> bool:
         """Audio that came by `now`. False when no echo can be in it: the agent has been silent for too long."""
-        heard_to = round((now - self._begun_s) * RATE_HZ)
-        if self._said_to + LONGEST < heard_to - BLOCK:
+        came_to = round((now - self._begun_s) * RATE_HZ)
+        if self._said_to + LONGEST < came_to - BLOCK:
             self._has_gap = True
             return False
         if self._has_gap:
@@ -74,7 +75,9 @@ class EchoGuard:
         audio = self._from_caller.push(pcm).astype(np.float32)[-BLOCK:]
         if audio.size:
             self._heard = np.concatenate([self._heard[audio.size :], audio])
-        self._heard_to = heard_to
+        self._heard_to += audio.size  # by its own clock: audio comes in messages, and they come when they come
+        if abs(came_to - self._heard_to) > MAX_SLIP:
+            self._heard_to = came_to
         return True
 
     def is_echo(self) -> bool:

@@ -33,12 +33,15 @@ def echo(pcm: Pcm16, db: float, delay_s: float, room_s: float = 0.0) -> np.ndarr
 
 
 def flagged(agent: Pcm16, microphone: np.ndarray, lead_s: float = LEAD_S) -> tuple[np.ndarray, np.ndarray]:
-    """For each window of the microphone: whether it was taken for an echo, and its RMS."""
-    guard = EchoGuard(HZ, HZ, 0.0)
+    """For each window of the microphone: whether it was taken for an echo, and its RMS.
+
+    A window is whole with the message that brings its last sample, and messages come up to 15 ms late.
+    """
+    guard, late = EchoGuard(HZ, HZ, 0.0), np.random.default_rng(5)
     sent, found, levels = 0, [], []
     heard = np.clip(microphone, -32768, 32767).astype(np.int16)
     for begin in range(0, heard.size - WINDOW + 1, WINDOW):
-        now = (begin + WINDOW) / HZ
+        now = -(-(begin + WINDOW) // MESSAGE) * MESSAGE / HZ + late.uniform(0, 0.015)
         while sent < agent.size and sent / HZ <= now + lead_s:
             guard.said(agent[sent : sent + MESSAGE], max(0.0, sent / HZ - lead_s))
             sent += MESSAGE
