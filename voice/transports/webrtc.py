@@ -80,6 +80,7 @@ class WebRtcTransport:
         self._ears: MediaStreamTrack | None = None
         self._audio = RtpAudio(EARS_HZ, {})
         self._timer: asyncio.TimerHandle | None = None  # for what is to be heard if no packet comes
+        self._timer_s = 0.0  # when it is due; uvloop's handles do not tell
         self._packet_s = 0.0  # when the last one came
         self._channel: RTCDataChannel | None = None
         self._unsent: deque[str] = deque(maxlen=MAX_UNSENT)
@@ -267,9 +268,12 @@ class WebRtcTransport:
 
     def _on_packet(self, packet: RtpPacket) -> None:
         now = self._packet_s = asyncio.get_running_loop().time()
-        num_samples = self._audio.num_samples(packet.payload, packet.payload_type)
-        seen = Packet(packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload, num_samples)
-        self._hear(self._audio.push(seen, packet.payload_type, now))
+        try:
+            num_samples = self._audio.num_samples(packet.payload, packet.payload_type)
+            seen = Packet(packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload, num_samples)
+            self._hear(self._audio.push(seen, packet.payload_type, now))
+        except Exception as error:  # noqa: BLE001 - raised here a bug would stop aiortc's transport, and nobody would know
+            self.finish(error)
         if _partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
             self.finish(PeerError("message of unlimited length on the data channel", code="too_large"))
 
@@ -283,11 +287,11 @@ class WebRtcTransport:
         if self._timer is not None and not self._audio.has_hole:
             return  # nothing is due earlier than it was, and a timer that comes too early looks again
         wake_s = self._audio.wake_s()
-        if wake_s is None or self._end is not None or (self._timer is not None and self._timer.when() <= wake_s):
+        if wake_s is None or self._end is not None or (self._timer is not None and self._timer_s <= wake_s):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(wake_s, self._on_timer)
+        self._timer, self._timer_s = asyncio.get_running_loop().call_at(wake_s, self._on_timer), wake_s
 
     def _on_frame(self, sample: int) -> None:
         if sample >= self._next_position:
