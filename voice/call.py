@@ -53,7 +53,7 @@ from wire import calls
 from wire.errors import DeadlineExceeded, Unavailable, WireError
 from wire.log import about
 from wire.messages import PROTOCOL_VERSION
-from wire.pcm import Pcm16
+from wire.pcm import MAX_AUDIO_MESSAGE_S, Pcm16
 from wire.request import RequestContext
 from wire.sockets import Disconnected
 
@@ -64,7 +64,8 @@ RESTART_S = 5.0  # until a service that was lost is back, told to the refused: d
 HOLD_AFTER_S = 1.2  # since a sound of either side; with a busy voice's 0.3 s nothing lasts over 1.5 s in silence
 TRANSCRIPT_S = 2.5  # for a final transcript: 30 times its share of the budget, and one filler long
 TICK_S = 0.25
-LINE_DEAD_S = 0.4  # without audio in the middle of speech; TCP repeats a lost segment sooner
+LINE_DEAD_S = 0.7  # without audio in the middle of speech; most of what TCP repeats comes sooner
+LATE_S = 0.05
 
 T = TypeVar("T")
 Goodbye: TypeAlias = Literal["hangup", "idle", "max_length", "drain"]
@@ -137,7 +138,7 @@ class Call:
         self._history = History(config.agent.instructions, config.agent.max_history_turns)
         self._speculator = Speculator(call_id, self._stt, shared.llm, self._history, self._spawn)
         self._hearing = asyncio.Lock()
-        self._heard_s = self._quiet_since_s = time.monotonic()  # audio came from the caller; a side spoke
+        self._covered_s = self._quiet_since_s = time.monotonic()  # until when there is audio; when a side spoke last
         self._prompt = ""
         self._end_after_prompt: Goodbye | None = None
         self._said = self._new_turn()
@@ -222,7 +223,8 @@ class Call:
                     if not self._mouth.acknowledge(received.sample, now):
                         self._log.debug("implausible acknowledgement of sample %d", received.sample)
                 case _:
-                    self._heard_s = now
+                    self._covered_s = max(self._covered_s, now) + received.size / self._transport.sample_rate_hz
+                    self._covered_s = min(self._covered_s, now + MAX_AUDIO_MESSAGE_S)
                     await self._hear(received, now)
 
     async def _hear(self, pcm: Pcm16, now: float) -> None:
@@ -233,9 +235,9 @@ class Call:
     async def _bridge(self) -> None:
         """A line that has gone dead in the middle of a word is silent: the turn must end, and nothing else tells."""
         now = time.monotonic()
-        if self._ears.in_speech and now - self._heard_s > LINE_DEAD_S:
-            silence = np.zeros(round((now - self._heard_s) * self._transport.sample_rate_hz), np.int16)
-            self._heard_s = now
+        if self._ears.in_speech and now - self._covered_s > LINE_DEAD_S and not self._hearing.locked():
+            silence = np.zeros(round((now - self._covered_s) * self._transport.sample_rate_hz), np.int16)
+            self._covered_s = now
             await self._hear(silence, now)
 
     def _decide(self, decision: Decision) -> None:
@@ -357,8 +359,10 @@ class Call:
             drain_timeout_s=config.edge.drain_timeout_s,
         )
         while True:
+            due_s = time.monotonic() + TICK_S
             await asyncio.sleep(TICK_S)
-            await self._bridge()
+            if time.monotonic() - due_s < LATE_S:  # else audio may wait for us, and not we for it
+                self._spawn(self._bridge())
             self._playout.listener_delay_s = self._transport.listener_delay_s
             is_quiet = self._turn.state is State.LISTENING and not self._ears.in_speech
             if self._turn.state is State.HEARING:

@@ -127,8 +127,8 @@ class VoiceConfig:
             raise ValueError("num_processes must be 1 to max_calls")
         if not 0 <= self.prefill_tokens <= 1:
             raise ValueError("prefill_tokens must be 0 or 1")
-        if not 0.02 <= self.lead_s <= 1:
-            raise ValueError("lead_s must be 0.02 to 1")
+        if not 0.02 <= self.lead_s <= 0.4:
+            raise ValueError("lead_s must be 0.02 to 0.4")
         if not 0 <= self.duck_db <= 60:
             raise ValueError("duck_db must be 0 to 60")
         for name in ("idle_after_s", "max_call_s", "barge_in_after_s", "answer_deadline_s"):

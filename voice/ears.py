@@ -78,7 +78,7 @@ class Ears:
         self._window = np.concatenate([self._window, audio])
         while self._window.size >= WINDOW_SAMPLES:
             window, self._window = self._window[:WINDOW_SAMPLES], self._window[WINDOW_SAMPLES:]
-            for decision in await self._hear_window(window, now):
+            for decision in await self._hear_window(window, now - self._window.size / SAMPLE_RATE_HZ):
                 yield decision
 
     async def forget(self, end_sample: int) -> None:

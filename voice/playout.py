@@ -205,6 +205,7 @@ class Playout:
     def end_utterance(self) -> None:
         """What was queued was heard to its end: silence from here is no underrun, its words are done with."""
         self._in_utterance = False
+        self._gain = self._wanted_gain = 1.0
         self._words.clear()
         self._cleared.clear()
 
@@ -220,7 +221,6 @@ class Playout:
         self.end_utterance()
         self._cleared = cleared
         self.is_paused = False
-        self._gain = self._wanted_gain = 1.0
         self._acked = self._floor = self.sent
         self._pace.set(self.sent, now)
         self._ear.set(self.sent, now)
@@ -277,7 +277,7 @@ class Playout:
     def _note_lag(self, now: float) -> None:
         due_s, self._due_s = self._due_s, None
         if due_s is not None and now - due_s > self._usual_lag_s(now):
-            self._lag_s, self._lagged_s = now - due_s, now
+            self._lag_s, self._lagged_s = min(now - due_s, self.max_lead_s / 2), now
 
     def _usual_lag_s(self, now: float) -> float:
         return max(0.0, self._lag_s - LAG_RELIEF * (now - self._lagged_s))

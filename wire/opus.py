@@ -41,7 +41,6 @@ class Encoder:
 
     def __init__(self, rate_hz: int, bit_rate: int = BIT_RATE) -> None:
         self._lib = _library()
-        self._frame = np.zeros(0, np.int16)
         error = ctypes.c_int()
         self._state = self._lib.opus_encoder_create(rate_hz, 1, _APPLICATION_VOIP, ctypes.byref(error))
         assert self._state, f"opus_encoder_create({rate_hz}): {error.value}"
@@ -145,6 +144,8 @@ def _library() -> ctypes.CDLL:
         ("opus_packet_has_lbrr", number, (ctypes.c_char_p, ctypes.c_int32)),
         ("opus_strerror", ctypes.c_char_p, (number,)),
     ):
+        if not hasattr(library, function):
+            raise Unavailable(f"{name} is too old: it has no {function}; 1.5 has, as PyAV's wheels do")
         getattr(library, function).restype = result
         getattr(library, function).argtypes = arguments
     return library

@@ -149,6 +149,16 @@ def test_a_lowered_voice_loses_no_sample_and_makes_no_click():
     assert playout.sent == pytest.approx((0.2 + LEAD_S) * RATE_HZ, abs=MESSAGE)
 
 
+def test_a_voice_that_was_lowered_is_as_loud_as_ever_in_the_next_utterance():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(np.full(MESSAGE, 10_000, np.int16))
+    playout.duck(0.25)
+    drain(playout, 0.0)
+    playout.end_utterance()
+    playout.push(np.full(MESSAGE, 10_000, np.int16))
+    assert np.concatenate(drain(playout, 1.0)).min() == 10_000
+
+
 def test_a_pause_ends_where_it_began():
     playout = Playout(RATE_HZ, LEAD_S)
     playout.push(ramp(0, RATE_HZ))

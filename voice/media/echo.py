@@ -86,7 +86,7 @@ class EchoGuard:
             assert self._delay is not None
             likeness, delay = self._likeness(max(0, self._delay - SAME_DELAY), self._delay + SAME_DELAY)
             if likeness >= ALIKE_THERE:
-                self._num_unlike = 0
+                self._num_unlike, self._delay = 0, delay  # clocks drift
                 return not self._is_louder(delay, likeness)
             self._num_unlike += 1
             if self._num_unlike % SEARCH_EVERY:

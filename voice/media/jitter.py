@@ -27,6 +27,7 @@ CONCEAL_S = 0.06  # made up from the sound before; longer would be a drone
 PIECE_S = 0.02  # of what is made up while nothing comes
 MAX_FILL_S = 0.2  # of timestamps without packets: a longer jump is a new clock, not silence
 MAX_LATE_S = 1.0  # what was said so long ago is too old to answer
+BACKLOG_S = 0.01  # between packets of what has been held up somewhere, at most
 MAX_HELD = 64  # packets behind a hole
 MAX_JUMP = 1000  # of sequence numbers: beyond, the sender has started anew (RFC 3550, A.1)
 NUM_REFUSED = 50  # packets in a row that come too late to be true: so it has, close by
@@ -187,6 +188,9 @@ class JitterBuffer:
             self.insert(packet, now)
 
     def _play(self, held: _Held, steps: list[Step]) -> None:
+        self._next += 1
+        if not held.num_samples:  # padding, or no audio: it says nothing of time
+            return
         gap = held.timestamp - self._next_timestamp
         if held.is_stale:
             self.counts.stale += 1
@@ -195,7 +199,6 @@ class JitterBuffer:
                 self._make_up(gap, steps)
             steps.append(Decode(held.payload))
             self._made_up = 0
-        self._next += 1
         self._next_timestamp = held.timestamp + held.num_samples
         self._covered_s = held.arrived_s + held.num_samples / self._clock_hz
         self._is_bridging = False
@@ -212,6 +215,9 @@ class JitterBuffer:
         first = min(self._held)
         behind = self._held[first]
         num_missing = first - self._next
+        if behind.timestamp - self._next_timestamp > MAX_FILL_S * self._clock_hz:
+            self._skip(first, behind, steps)
+            return
         missing = max(0, min(behind.timestamp - self._next_timestamp, num_missing * behind.num_samples))
         self.counts.lost += 1
         self._given_up[self._next] = None
@@ -229,6 +235,12 @@ class JitterBuffer:
             self._next_timestamp += share
         self._next += 1
 
+    def _skip(self, first: int, behind: _Held, steps: list[Step]) -> None:
+        """All that is missing at once: what a few bytes may make us make up is bounded."""
+        self.counts.lost += first - self._next
+        self._make_up(round(MAX_FILL_S * self._clock_hz), steps)
+        self._next, self._next_timestamp = first, behind.timestamp
+
     def _is_quiet(self, now: float) -> bool:
         wake_s = self.wake_s()
         return wake_s is not None and now >= wake_s
@@ -242,6 +254,8 @@ class JitterBuffer:
         self._is_bridging = True
 
     def _make_up(self, num_samples: int, steps: list[Step]) -> None:
+        if num_samples <= 0:
+            return
         grid = round(GRID_S * self._clock_hz)
         left = max(0, round(CONCEAL_S * self._clock_hz) - self._made_up)
         concealed = min(num_samples, left) // grid * grid
@@ -249,7 +263,7 @@ class JitterBuffer:
             steps.append(MakeUp("conceal", concealed))
         if num_samples > concealed:
             steps.append(MakeUp("comfort", num_samples - concealed))
-        self._made_up += max(0, num_samples)
+        self._made_up += num_samples
 
 
 class _Lateness:
@@ -266,7 +280,7 @@ class _Lateness:
         self.is_stale = False  # the packet seen last
         self._fastest = [math.inf, math.inf]  # of the present window, and of the one before
         self._window_ends_s = -math.inf
-        self._stale_since_s: float | None = None
+        self._was_late = False
         self._weights = [0.0] * self.NUM_BUCKETS
         self._weight = 1.0
         self._now = 0.0
@@ -285,7 +299,7 @@ class _Lateness:
     def observe(self, sent_s: float, now: float) -> float:
         """A packet of the sender's time `sent_s` has come; returns how late it is."""
         behind_s = now - sent_s
-        if self._goes_stale(behind_s, now):
+        if self._has_moved(behind_s, now):
             self._fastest = [behind_s, behind_s]
         if now >= self._window_ends_s:
             self._fastest = [math.inf, self._fastest[0]]
@@ -306,14 +320,10 @@ class _Lateness:
         if late_s <= MAX_LATE_S:
             self._missed_s, self._missed_at_s = max(late_s, self.target_s), now
 
-    def _goes_stale(self, behind_s: float, now: float) -> bool:
-        """Whether packets have come too late for a second: that is the way they have now."""
-        if behind_s - self.base_s <= MAX_LATE_S:
-            self._stale_since_s = None
-            return False
-        if self._stale_since_s is None:
-            self._stale_since_s = now
-        return now - self._stale_since_s > MAX_LATE_S
+    def _has_moved(self, behind_s: float, now: float) -> bool:
+        """Whether packets that are too late come one by one: no backlog, but the way or the clock they have now."""
+        was_late, self._was_late = self._was_late, behind_s - self.base_s > MAX_LATE_S
+        return was_late and self._was_late and now - self._now >= BACKLOG_S
 
     def _usual_s(self) -> float:
         enough = self.QUANTILE * sum(self._weights)

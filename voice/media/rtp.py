@@ -24,6 +24,7 @@ from voice.media.level import rms
 from voice.media.resample import Resampler
 from wire import opus
 from wire.pcm import Pcm16
+from wire.rtc import is_opus
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class RtpAudio:
         codec = self._codecs.get(payload_type)
         if codec is None or not payload:
             return 0
-        if not _is_opus(codec):
+        if not is_opus(codec):
             return len(payload)  # G.711 and G.722: a byte for each tick of 8 kHz
         try:
             return opus.duration(payload)
@@ -100,13 +101,13 @@ class RtpAudio:
 
     def _begin(self, codec: RTCRtpCodecParameters) -> None:
         self._codec = codec
-        self._buffer = JitterBuffer(codec.clockRate, opus.has_fec if _is_opus(codec) else lambda _: False)
+        self._buffer = JitterBuffer(codec.clockRate, opus.has_fec if is_opus(codec) else lambda _: False)
         self._clock_hz = codec.clockRate
         self._decoder = self._new_decoder()
 
     def _new_decoder(self) -> Decoder:
         assert self._codec is not None
-        return opus.Decoder(self._rate_hz) if _is_opus(self._codec) else _TelephoneDecoder(self._codec, self._rate_hz)
+        return opus.Decoder(self._rate_hz) if is_opus(self._codec) else _TelephoneDecoder(self._codec, self._rate_hz)
 
     def _carry_out(self, step: Step) -> Pcm16:
         try:
@@ -132,6 +133,8 @@ class RtpAudio:
         return pcm
 
     def _comfort(self, num_samples: int) -> Pcm16:
+        if not self._was_made_up:
+            self._background.listen()
         noise = self._background.noise(num_samples)
         if not self._was_made_up and num_samples >= (border := round(BORDER_S * self._rate_hz)):
             fading = np.linspace(1, 0, border, dtype=np.float32)
@@ -149,18 +152,22 @@ class _Background:
     def __init__(self, rate_hz: int) -> None:
         self._noise = np.random.default_rng(0).standard_normal(rate_hz).astype(np.float32)
         self._at = 0
+        self._level = 0.0  # RMS
         self._heard: deque[Pcm16] = deque(maxlen=NUM_PIECES)
 
     def hear(self, pcm: Pcm16) -> None:
         self._heard.append(pcm)
 
+    def listen(self) -> None:
+        """What it is now; slow."""
+        levels = [rms(pcm) for pcm in self._heard]
+        self._level = min(MAX_BACKGROUND, float(np.percentile(levels, QUIET_PERCENTILE))) if levels else 0.0
+
     def noise(self, num_samples: int) -> Pcm16:
         """Goes on where it stopped."""
-        levels = [rms(pcm) for pcm in self._heard]
-        level = min(MAX_BACKGROUND, float(np.percentile(levels, QUIET_PERCENTILE))) if levels else 0.0
         places = np.arange(self._at, self._at + num_samples) % self._noise.size
         self._at = (self._at + num_samples) % self._noise.size
-        return (self._noise[places] * level).astype(np.int16)
+        return (self._noise[places] * self._level).astype(np.int16)
 
 
 class _TelephoneDecoder:
@@ -214,10 +221,6 @@ def _pitch(pcm: Pcm16, rate_hz: int) -> int:
         if alike > most * 1.02:  # of multiples of a period the first
             best, most = lag, alike
     return best
-
-
-def _is_opus(codec: RTCRtpCodecParameters) -> bool:
-    return codec.mimeType.lower() == "audio/opus"
 
 
 _NOTHING: Pcm16 = np.zeros(0, np.int16)

@@ -13,6 +13,7 @@ without anything to say send packets too: Opus DTX, RFC 7587 3.1.3, one each 400
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 from collections import deque
@@ -25,6 +26,7 @@ from aiortc import (
     RTCIceServer,
     RTCPeerConnection,
     RTCRtpReceiver,
+    RTCRtpSender,
     RTCSessionDescription,
 )
 from aiortc.exceptions import OperationError
@@ -51,6 +53,10 @@ LEAD_S = 0.04  # the receiver's jitter buffer would keep more than it needs for 
 SILENT_S = 5.0
 WATCH_S = 0.5
 INBOX_S = 1.0
+LATE_S = 0.03  # a timer that fires so late tells of our own loop, not of the network
+MAX_SOURCES = 8  # SSRCs of one call
+MAX_WRAPS = 3  # of RTP timestamps, one in 25 hours
+MAX_LISTENER_DELAY_S = 1.0
 POSITION_S = 0.1  # between two `position` messages
 FLUSH_S = 1.0  # for the last messages to leave
 CLOSE_S = 5.0
@@ -78,10 +84,15 @@ class WebRtcTransport:
         self._peer.on("connectionstatechange", self._on_state)
         self._voice = PacedTrack(self._on_frame)
         self._ears: MediaStreamTrack | None = None
+        self._sender: RTCRtpSender | None = None
         self._audio = RtpAudio(EARS_HZ, {})
         self._timer: asyncio.TimerHandle | None = None  # for what is to be heard if no packet comes
         self._timer_s = 0.0  # when it is due; uvloop's handles do not tell
         self._packet_s = 0.0  # when the last one came
+        self._sources: set[int] = set()
+        self._last_timestamp: int | None = None
+        self._num_wraps = 0
+        self._clock_hz: int = calls.RTC_HZ  # of RTP
         self._channel: RTCDataChannel | None = None
         self._unsent: deque[str] = deque(maxlen=MAX_UNSENT)
         self._next_position = 0
@@ -112,6 +123,7 @@ class WebRtcTransport:
         codecs = audio_codecs(answer)
         self._audio = RtpAudio(EARS_HZ, {codec.payloadType or 0: codec for codec in codecs})
         self._voice.encodes_opus = is_opus(codecs[0])
+        self._clock_hz = codecs[0].clockRate
         return asking_for_fec(answer)
 
     async def add_candidates(self, fragment: str) -> None:
@@ -167,10 +179,11 @@ class WebRtcTransport:
 
     async def _reported_delay_s(self) -> float | None:
         """By the caller's receiver reports: half of the way there and back, and what his jitter buffer has to hold."""
-        [sender] = [sender for sender in self._peer.getSenders() if sender.track is self._voice]
-        for report in (await sender.getStats()).values():
+        assert self._sender is not None
+        for report in (await self._sender.getStats()).values():
             if isinstance(report, RTCRemoteInboundRtpStreamStats) and report.roundTripTime is not None:
-                return report.roundTripTime / 2 + max(LEAD_S, 2 * report.jitter / calls.RTC_HZ)
+                delay_s = max(0.0, report.roundTripTime / 2) + max(LEAD_S, 2 * report.jitter / self._clock_hz)
+                return min(MAX_LISTENER_DELAY_S, delay_s)  # whatever the caller reports
         return None
 
     async def receive(self) -> Pcm16 | calls.Played | calls.Hangup:
@@ -201,6 +214,7 @@ class WebRtcTransport:
 
     async def close(self) -> None:
         """Idempotent; what was posted leaves first where somebody takes it."""
+        self.finish(Disconnected("the call is over"))
         if self._timer is not None:
             self._timer.cancel()
         self._count_packets()
@@ -215,6 +229,17 @@ class WebRtcTransport:
                 await self._peer.close()
         except TimeoutError:
             logger.warning("a connection did not close within %.0f s", CLOSE_S)
+            await self._tear_down()
+
+    async def _tear_down(self) -> None:
+        """What aiortc did not come to, so that nothing is sent or received any more."""
+        self._voice.stop()
+        for transceiver in self._peer.getTransceivers():
+            dtls = transceiver.sender.transport
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S):
+                    await dtls.stop()
+                    await dtls.transport.stop()
 
     def _count_packets(self) -> None:
         for fate, number in dataclasses.asdict(self._audio.take_counts()).items():
@@ -236,6 +261,7 @@ class WebRtcTransport:
                 self._ears = transceiver.receiver.track
                 transceiver.direction = "sendrecv"
                 transceiver.sender.replaceTrack(self._voice)
+                self._sender = transceiver.sender
                 _hand_over_packets(transceiver.receiver, _Packets(self._on_packet))
             else:
                 transceiver.direction = "inactive"
@@ -268,6 +294,9 @@ class WebRtcTransport:
 
     def _on_packet(self, packet: RtpPacket) -> None:
         now = self._packet_s = asyncio.get_running_loop().time()
+        if not self._is_sane(packet):
+            self.finish(PeerError("too many streams, or a clock that goes to and fro", code="bad_audio"))
+            return
         try:
             num_samples = self._audio.num_samples(packet.payload, packet.payload_type)
             seen = Packet(packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload, num_samples)
@@ -277,9 +306,24 @@ class WebRtcTransport:
         if _partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
             self.finish(PeerError("message of unlimited length on the data channel", code="too_large"))
 
+    def _is_sane(self, packet: RtpPacket) -> bool:
+        """Else aiortc could not write its receiver reports any more, and would never end."""
+        self._sources.add(packet.ssrc)
+        if self._last_timestamp is not None and abs(packet.timestamp - self._last_timestamp) > 1 << 31:
+            self._num_wraps += 1
+        self._last_timestamp = packet.timestamp
+        return len(self._sources) <= MAX_SOURCES and self._num_wraps <= MAX_WRAPS
+
     def _on_timer(self) -> None:
         self._timer = None
-        self._hear(self._audio.take(asyncio.get_running_loop().time()))
+        loop = asyncio.get_running_loop()
+        if self._end is not None:
+            return
+        if loop.time() - self._timer_s > LATE_S:  # packets may wait for us, and not we for them
+            self._timer_s = loop.time() + AUDIO_FRAME_S
+            self._timer = loop.call_at(self._timer_s, self._on_timer)
+            return
+        self._hear(self._audio.take(loop.time()))
 
     def _hear(self, pcm: Pcm16) -> None:
         if pcm.size:
@@ -299,8 +343,12 @@ class WebRtcTransport:
             self._post(encode(calls.Position(sample)))
 
     def _put(self, item: Pcm16 | calls.Played) -> None:
+        if self._end is not None and item is not _WAKE:
+            return
         if self._inbox.full():
             self._inbox.get_nowait()
+        if isinstance(item, np.ndarray) and item.size > INBOX_S * EARS_HZ:
+            item = item[-round(INBOX_S * EARS_HZ) :]
         self._inbox.put_nowait(item)
 
     def _post(self, text: str) -> None:

@@ -217,6 +217,33 @@ def test_packets_without_audio_are_no_holes() -> None:
     assert line.buffer.counts.lost == 0
 
 
+def test_padding_says_nothing_of_time() -> None:
+    """RFC 6263 keep-alives: no audio, the last timestamp again."""
+    line = Line()
+    sequence = 0
+    for n in range(20):
+        line.arrive(Packet(sequence, n * SIZE, 1, b"%d" % n, SIZE), 100 + 0.02 * n)
+        line.arrive(Packet(sequence + 1, n * SIZE, 1, b"", 0), 100 + 0.02 * n)
+        sequence += 2
+    assert line.steps == [Decode(b"%d" % n) for n in range(20)]
+
+
+def test_a_few_bytes_cannot_ask_for_minutes_of_audio() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(5)])
+    for jump in range(1, 20):
+        line.arrive(Packet(4 + 999 * jump, (4 + 999 * jump) * 5760, 1, b"9", 5760), 100.1 + 0.02 * jump)
+    made_up = sum(step.num_samples for step in line.steps if isinstance(step, MakeUp | Recover))
+    assert made_up / HZ < 19 * 0.3
+
+
+def test_a_sender_whose_clock_rested_is_heard_at_once() -> None:
+    """Held or suspended: numbers and timestamps go on where they were, wall time did not wait."""
+    line = Line()
+    stream(line, [(0.02 * n + (1.5 if n >= 50 else 0.0), n) for n in range(150)])
+    assert line.numbers == [n for n in range(150) if n != 50]
+
+
 arrivals = st.lists(
     st.tuples(
         st.floats(0, 0.3),  # how late

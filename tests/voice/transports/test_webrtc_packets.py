@@ -15,6 +15,7 @@ from tests.speech import clip
 from voice.media.rtp import RtpAudio
 from voice.transports.webrtc import EARS_HZ, WebRtcTransport
 from wire import opus
+from wire.errors import PeerError
 from wire.pcm import Pcm16
 
 OPUS = RTCRtpCodecParameters("audio/opus", 48000, 2, 111)
@@ -105,3 +106,30 @@ def test_a_bug_of_ours_ends_the_call_and_is_told(new_loop: Callable[[], asyncio.
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(play())
+
+
+@pytest.mark.parametrize("kind", ["sources", "clock"])
+def test_a_peer_that_would_break_aiortcs_reports_is_cut_off(kind: str) -> None:
+    """64 sources, or a timestamp that alternates, make its RTCP task fail, and closing then waits for ever."""
+
+    async def play() -> tuple[int, int]:
+        transport = WebRtcTransport([], ["127.0.0.1"])
+        transport._audio = RtpAudio(EARS_HZ, {111: OPUS})
+        accepted = 0
+        for number, packet in enumerate(packets()):
+            if kind == "sources":
+                packet.ssrc = number
+            else:
+                packet.timestamp = (1 << 32) - 1 if number % 2 else 0
+            transport._on_packet(packet)
+            accepted += transport._end is None
+        queued = len(await heard(transport)) if transport._end is None else transport._inbox.qsize()
+        transport._put(np.zeros(320, np.int16))  # nothing is taken after the end
+        assert transport._inbox.qsize() == queued
+        assert isinstance(transport._end, PeerError)
+        await transport.close()
+        return accepted, queued
+
+    with asyncio.Runner() as runner:
+        accepted, _ = runner.run(play())
+    assert accepted < 10
