@@ -17,7 +17,7 @@ import contextlib
 import dataclasses
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from aiortc import (
@@ -25,19 +25,20 @@ from aiortc import (
     RTCDataChannel,
     RTCIceServer,
     RTCPeerConnection,
-    RTCRtpReceiver,
     RTCRtpSender,
     RTCSessionDescription,
 )
 from aiortc.exceptions import OperationError
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.rtp import RtpPacket
-from aiortc.sdp import SessionDescription, candidate_from_sdp
+from aiortc.sdp import candidate_from_sdp
 from aiortc.stats import RTCRemoteInboundRtpStreamStats
 
 from voice import metrics
 from voice.media.jitter import Packet
 from voice.media.rtp import RtpAudio
+from voice.transports.inside_aiortc import hand_over_packets, partial_bytes
+from voice.transports.offer import checked_offer
 from wire import calls
 from wire.errors import PeerError, Unavailable
 from wire.ice import MAX_CANDIDATES, admitted_lines
@@ -61,7 +62,6 @@ POSITION_S = 0.1  # between two `position` messages
 FLUSH_S = 1.0  # for the last messages to leave
 CLOSE_S = 5.0
 MAX_EVENT_BYTES = 16_384
-DIRECTIONS = ("sendrecv", "sendonly", "recvonly", "inactive")
 MAX_FRAGMENT_LINES = 256
 MAX_UNSENT = 256  # messages that wait for the data channel to open
 MAX_BUFFERED_BYTES = 262_144  # messages the caller does not take
@@ -107,7 +107,7 @@ class WebRtcTransport:
 
         Raises: PeerError for an offer that is none, or offers no call.
         """
-        sdp = _checked(offer, self._addresses)
+        sdp = checked_offer(offer, self._addresses)
         for line in sdp.splitlines():
             if line.startswith("a=candidate:"):
                 self._count_candidate()
@@ -262,10 +262,10 @@ class WebRtcTransport:
                 transceiver.direction = "sendrecv"
                 transceiver.sender.replaceTrack(self._voice)
                 self._sender = transceiver.sender
-                _hand_over_packets(transceiver.receiver, _Packets(self._on_packet))
+                hand_over_packets(transceiver.receiver, self._on_packet)
             else:
                 transceiver.direction = "inactive"
-        assert self._ears is not None, "_checked demands one"
+        assert self._ears is not None, "checked_offer demands one"
 
     def _on_channel(self, channel: RTCDataChannel) -> None:
         if self._channel is not None:
@@ -301,9 +301,9 @@ class WebRtcTransport:
             num_samples = self._audio.num_samples(packet.payload, packet.payload_type)
             seen = Packet(packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload, num_samples)
             self._hear(self._audio.push(seen, packet.payload_type, now))
-        except Exception as error:  # noqa: BLE001 - raised here a bug would stop aiortc's transport, and nobody would know
+        except Exception as error:  # noqa: BLE001 - one call ends, and says why: raised here it stops aiortc's transport
             self.finish(error)
-        if _partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
+        if partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
             self.finish(PeerError("message of unlimited length on the data channel", code="too_large"))
 
     def _is_sane(self, packet: RtpPacket) -> bool:
@@ -376,42 +376,6 @@ class WebRtcTransport:
             raise self._end
 
 
-def _checked(offer: str, addresses: Sequence[str]) -> str:
-    """The offer without candidates that are not to be checked. Raises: PeerError."""
-    if "v=0" not in offer or "\0" in offer:
-        raise PeerError("the body is no SDP offer", code="bad_sdp")
-    sdp = "\r\n".join(_with_directions(admitted_lines(offer.splitlines(), addresses))) + "\r\n"
-    try:
-        media = SessionDescription.parse(sdp).media
-    except BAD_SDP as error:
-        raise PeerError(f"the body is no SDP offer: {error}"[:200], code="bad_sdp") from None
-    audio = [section for section in media if section.kind == "audio" and section.port]
-    both_ways = [section for section in audio if section.direction in (None, "sendrecv")]
-    if not audio:
-        raise PeerError("the offer has no audio", code="no_audio", http_status=422)
-    if not both_ways:
-        raise PeerError("the offered audio does not go both ways (a=sendrecv)", code="no_audio", http_status=422)
-    for section in media:
-        if section.dtls is None or not section.dtls.fingerprints or not section.dtls.role:
-            raise PeerError("a section of the offer lacks a=fingerprint or a=setup", code="bad_sdp")
-        if section.ice is None or not (section.ice.usernameFragment and section.ice.password):
-            raise PeerError("a section of the offer lacks a=ice-ufrag or a=ice-pwd", code="bad_sdp")
-    return sdp
-
-
-def _with_directions(lines: Sequence[str]) -> list[str]:
-    """RFC 8866, 6.7: media without a direction goes both ways; aiortc wants it written down."""
-    found: list[str] = []
-    for line in lines:
-        if line.startswith("m="):
-            found += [line, "a=sendrecv"]
-        elif line[2:] in DIRECTIONS and "a=sendrecv" in found:
-            found[len(found) - 1 - found[::-1].index("a=sendrecv")] = line
-        else:
-            found.append(line)
-    return found
-
-
 def _parse(data: str | bytes) -> calls.Played | calls.Hangup:
     """Raises: PeerError."""
     if len(data) > MAX_EVENT_BYTES:
@@ -422,24 +386,3 @@ def _parse(data: str | bytes) -> calls.Played | calls.Hangup:
     if isinstance(message, calls.Hello):
         raise PeerError("a WebRTC call says hello in its URL", code="bad_message")
     return message
-
-
-class _Packets:
-    """In place of aiortc's jitter buffer: every packet is handed on as it comes, and none is left to its decoder."""
-
-    def __init__(self, on_packet: Callable[[RtpPacket], None]) -> None:
-        self._on_packet = on_packet
-
-    def add(self, packet: RtpPacket) -> tuple[bool, None]:
-        self._on_packet(packet)
-        return False, None
-
-
-def _hand_over_packets(receiver: RTCRtpReceiver, packets: _Packets) -> None:
-    assert hasattr(receiver, "_RTCRtpReceiver__jitter_buffer"), "aiortc has changed"
-    setattr(receiver, "_RTCRtpReceiver__jitter_buffer", packets)  # noqa: B010
-
-
-def _partial_bytes(peer: RTCPeerConnection) -> int:
-    """What SCTP holds of messages that are not complete."""
-    return (1 << 20) - peer.sctp._advertised_rwnd if peer.sctp is not None else 0

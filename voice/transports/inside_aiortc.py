@@ -1,0 +1,29 @@
+"""Where we reach into aiortc 1.16, each place watched over by a test: what it does not let us have otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiortc import RTCPeerConnection, RTCRtpReceiver
+from aiortc.rtp import RtpPacket
+
+
+class _PacketTap:
+    """In place of aiortc's jitter buffer: every packet is handed on as it comes, and none is left to its decoder."""
+
+    def __init__(self, on_packet: Callable[[RtpPacket], None]) -> None:
+        self._on_packet = on_packet
+
+    def add(self, packet: RtpPacket) -> tuple[bool, None]:
+        self._on_packet(packet)
+        return False, None
+
+
+def hand_over_packets(receiver: RTCRtpReceiver, on_packet: Callable[[RtpPacket], None]) -> None:
+    assert hasattr(receiver, "_RTCRtpReceiver__jitter_buffer"), "aiortc has changed"
+    setattr(receiver, "_RTCRtpReceiver__jitter_buffer", _PacketTap(on_packet))  # noqa: B010
+
+
+def partial_bytes(peer: RTCPeerConnection) -> int:
+    """What SCTP holds of messages that are not complete."""
+    return (1 << 20) - peer.sctp._advertised_rwnd if peer.sctp is not None else 0
