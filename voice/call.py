@@ -53,7 +53,7 @@ from wire import calls
 from wire.errors import DeadlineExceeded, Unavailable, WireError
 from wire.log import about
 from wire.messages import PROTOCOL_VERSION
-from wire.pcm import MAX_AUDIO_MESSAGE_S, Pcm16
+from wire.pcm import Pcm16
 from wire.request import RequestContext
 from wire.sockets import Disconnected
 
@@ -138,7 +138,7 @@ class Call:
         self._history = History(config.agent.instructions, config.agent.max_history_turns)
         self._speculator = Speculator(call_id, self._stt, shared.llm, self._history, self._spawn)
         self._hearing = asyncio.Lock()
-        self._covered_s = self._quiet_since_s = time.monotonic()  # until when there is audio; when a side spoke last
+        self._covered_s = self._quiet_since_s = time.monotonic()  # when the next audio is due; when a side spoke last
         self._prompt = ""
         self._end_after_prompt: Goodbye | None = None
         self._said = self._new_turn()
@@ -223,8 +223,7 @@ class Call:
                     if not self._mouth.acknowledge(received.sample, now):
                         self._log.debug("implausible acknowledgement of sample %d", received.sample)
                 case _:
-                    self._covered_s = max(self._covered_s, now) + received.size / self._transport.sample_rate_hz
-                    self._covered_s = min(self._covered_s, now + MAX_AUDIO_MESSAGE_S)
+                    self._covered_s = now + received.size / self._transport.sample_rate_hz
                     await self._hear(received, now)
 
     async def _hear(self, pcm: Pcm16, now: float) -> None:

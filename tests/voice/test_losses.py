@@ -194,3 +194,15 @@ async def test_a_draining_call_server_ends_its_call_with_a_whole_goodbye(stage: 
     assert GOODBYE in stage.tts.texts.values()
     num_words = sum(len(text.split()) for text in stage.tts.texts.values())
     assert caller.num_samples == pytest.approx(num_words * SECONDS_PER_WORD * OUTPUT_HZ, abs=100)
+
+
+async def test_a_line_that_goes_dead_in_the_middle_of_a_word_is_answered(stage: Stage):
+    async with stage.up() as base, calling(base) as caller:
+        caller.say(hello())
+        await caller.until_spoken(0.7)
+        caller.is_dead, dead_s = True, time.monotonic()
+        turn = await caller.until(calls.Turn, timeout_s=5.0)
+        heard_s = next(at for at, pcm in caller.audio if np.abs(pcm).max() > 1000)
+
+    assert turn.outcome == "answered"
+    assert heard_s - dead_s < 1.5

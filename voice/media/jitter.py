@@ -1,8 +1,8 @@
 """What to play of the packets that came, and when: a jitter buffer for ears that are a program. Pure; `now` is given.
 
-A loudspeaker needs a sample every 21 us, so a client's jitter buffer holds everything back for as long as the worst
-packet takes. Recognition needs the words in order and nothing else. So a packet is played when it comes, and only a
-hole is waited for: until the packet that is missing would be later than nearly all (`target_s`, which follows the
+A loudspeaker at 48 kHz needs a sample every 21 us, so a client's jitter buffer holds everything back for as long as the
+worst packet takes. Recognition needs the words in order and nothing else. So a packet is played when it comes, and only
+a hole is waited for: until the packet that is missing would be later than nearly all (`target_s`, which follows the
 arrivals). A clean link is not delayed at all, and no delay can outlast its cause, because nothing paces the output.
 
     in order                    Decode at once
@@ -29,7 +29,7 @@ MAX_FILL_S = 0.2  # of timestamps without packets: a longer jump is a new clock,
 MAX_LATE_S = 1.0  # what was said so long ago is too old to answer
 BACKLOG_S = 0.01  # between packets of what has been held up somewhere, at most
 MAX_HELD = 64  # packets behind a hole
-MAX_JUMP = 1000  # of sequence numbers: beyond, the sender has started anew (RFC 3550, A.1)
+MAX_JUMP = 1000  # of sequence numbers, 20 s: beyond, the sender has started anew (RFC 3550, A.1 has 3000)
 NUM_REFUSED = 50  # packets in a row that come too late to be true: so it has, close by
 GRID_S = 0.0025  # Opus conceals multiples of this
 
