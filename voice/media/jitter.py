@@ -9,8 +9,10 @@ arrivals). A clean link is not delayed at all, and no delay can outlast its caus
     missing, later ones here    wait until it is `target_s` late; then Recover it from the next, or Conceal it
     nothing comes               Conceal, after 60 ms Comfort, in real time: a silence must go on to end a turn
     late, played over already   Decode too when it is next in line: real words are worth more than a straight clock
+    without audio               No hole: it counts as a number in the sequence, and says nothing of time
 
-Times on the wire are the sender's RTP clock; sequence numbers and timestamps wrap (RFC 3550, 5.1).
+Times on the wire are the sender's RTP clock; sequence numbers and timestamps wrap (RFC 3550, 5.1). That clock is the
+sender's word alone, so what it asks for is bounded by ours: `MAX_SPEED`, with `MAX_BURST_S` at once.
 """
 
 from __future__ import annotations
@@ -20,23 +22,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-MIN_TARGET_S = 0.03  # 10 ms behind the next packet: neighbours that swap are no loss
-MAX_TARGET_S = 0.12
+from voice.media.lateness import Lateness
+
 QUIET_S = 0.06  # without a packet, beyond the target: the sender rests or the network does
 CONCEAL_S = 0.06  # made up from the sound before; longer would be a drone
 PIECE_S = 0.02  # of what is made up while nothing comes
 MAX_FILL_S = 0.2  # of timestamps without packets: a longer jump is a new clock, not silence
-MAX_LATE_S = 1.0  # what was said so long ago is too old to answer
-BACKLOG_S = 0.01  # between packets of what has been held up somewhere, at most
 MAX_HELD = 64  # packets behind a hole
 MAX_JUMP = 1000  # of sequence numbers, 20 s: beyond, the sender has started anew (RFC 3550, A.1 has 3000)
 NUM_REFUSED = 50  # packets in a row that come too late to be true: so it has, close by
 GRID_S = 0.0025  # Opus conceals multiples of this
+MAX_SPEED = 1.1  # seconds of audio a second by the sender's clock, which drifts by thousandths at most
+MAX_BURST_S = 2.0  # more than the backlog of `STALE_S` that is still worth hearing
 
 
 @dataclass(frozen=True)
 class Packet:
-    """As it stands on the wire. `num_samples` is how long its audio is, on the RTP clock."""
+    """As it stands on the wire. `num_samples` is how long its audio is, on the RTP clock; 0 for padding and events."""
 
     sequence: int
     timestamp: int
@@ -84,6 +86,7 @@ class Counts:
     late: int = 0  # of the lost: came after they were given up
     repeated: int = 0
     stale: int = 0
+    excess: int = 0  # left out: more than anybody says in the time
     bridged: int = 0  # pieces that were made up because nothing came
 
 
@@ -101,6 +104,13 @@ class JitterBuffer:
 
     def __init__(self, clock_hz: int, has_fec: Callable[[bytes], bool]) -> None:
         self.counts = Counts()
+        self._credit_s = MAX_BURST_S  # of audio by the sender's clock
+        self._taken_s = -math.inf
+        self._num_refused = 0  # in a row
+        self.use(clock_hz, has_fec)
+
+    def use(self, clock_hz: int, has_fec: Callable[[bytes], bool]) -> None:
+        """Another codec from the next packet on. What is held is dropped: `drain` first."""
         self._clock_hz = clock_hz
         self._has_fec = has_fec
         self._ssrc: int | None = None
@@ -119,29 +129,32 @@ class JitterBuffer:
 
     def insert(self, packet: Packet, now: float) -> None:
         self.counts.received += 1
+        if not packet.num_samples:
+            self._pass_over(packet, now)
+            return
         if packet.ssrc != self._ssrc:
             self._restarts = self._ssrc is not None
             self._ssrc = packet.ssrc
             self._begin(packet.sequence, packet.timestamp)
-        ahead = _signed(packet.sequence - self._next, 16)
+        ahead = signed(packet.sequence - self._next, 16)
         if abs(ahead) > MAX_JUMP:
             if packet.sequence != self._stray:
                 self._stray = (packet.sequence + 1) % (1 << 16)
                 return
             self._begin(packet.sequence, packet.timestamp)
-            ahead = 0
-        sequence = self._next + ahead
-        timestamp = self._next_timestamp + _signed(packet.timestamp - self._next_timestamp, 32)
-        late_s = self._lateness.observe(timestamp / self._clock_hz, now)
-        if ahead < 0 or sequence in self._held:
-            self._refuse(sequence, packet, late_s, now)
-            return
+        elif ahead < 0 or self._next + ahead in self._held:
+            self._num_refused += 1
+            if self._num_refused < NUM_REFUSED:
+                self._refuse(self._next + ahead, packet, now)
+                return
+            self._begin(packet.sequence, packet.timestamp)
         self._num_refused = 0
-        is_stale = self._lateness.is_stale
-        self._held[sequence] = _Held(packet.payload, timestamp, packet.num_samples, now, is_stale)
+        self._hold(packet, now)
 
     def take(self, now: float) -> list[Step]:
         """Everything that is due."""
+        self._credit_s = min(MAX_BURST_S, self._credit_s + MAX_SPEED * (now - self._taken_s))
+        self._taken_s = now
         steps: list[Step] = [Restart()] if self._restarts else []
         self._restarts = False
         while True:
@@ -156,6 +169,16 @@ class JitterBuffer:
             else:
                 return steps
 
+    def drain(self) -> list[Step]:
+        """Everything that is held; what is missing between is given up."""
+        steps: list[Step] = []
+        while self._held:
+            if (held := self._held.pop(self._next, None)) is not None:
+                self._play(held, steps)
+            else:
+                self._give_up(steps)
+        return steps
+
     def wake_s(self) -> float | None:
         """When `take` has something if nothing comes until then; None before the first packet."""
         if self._held:
@@ -168,37 +191,57 @@ class JitterBuffer:
         self._next, self._next_timestamp = sequence, timestamp  # unwrapped from here on
         self._held: dict[int, _Held] = {}
         self._given_up: dict[int, None] = {}
-        self._lateness = _Lateness()
+        self._lateness = Lateness()
         self._stray = None
         self._num_refused = 0
         self._made_up = 0  # samples since the last real one
         self._covered_s = math.inf  # until when, on our clock, there is audio
         self._is_bridging = False
 
-    def _refuse(self, sequence: int, packet: Packet, late_s: float, now: float) -> None:
-        self._num_refused += 1
+    def _hold(self, packet: Packet, now: float) -> None:
+        sequence = self._next + signed(packet.sequence - self._next, 16)
+        timestamp, _ = self._observe(packet, now)
+        self._held[sequence] = _Held(packet.payload, timestamp, packet.num_samples, now, self._lateness.is_stale)
+
+    def _pass_over(self, packet: Packet, now: float) -> None:
+        """Not even the beginning of a stream: of what has none of its audio yet, nothing can be missing."""
+        ahead = signed(packet.sequence - self._next, 16)
+        sequence = self._next + ahead
+        if packet.ssrc != self._ssrc or abs(ahead) > MAX_JUMP:
+            return
+        if ahead >= 0:
+            self._held.setdefault(sequence, _Held(b"", self._next_timestamp, 0, now, is_stale=False))
+        elif sequence in self._given_up:
+            del self._given_up[sequence]
+            self.counts.late += 1
+
+    def _refuse(self, sequence: int, packet: Packet, now: float) -> None:
+        _, late_s = self._observe(packet, now)
         if sequence in self._given_up:
             del self._given_up[sequence]
             self.counts.late += 1
             self._lateness.missed(late_s, now)
         else:
             self.counts.repeated += 1
-        if self._num_refused >= NUM_REFUSED:
-            self._begin(packet.sequence, packet.timestamp)
-            self.insert(packet, now)
+
+    def _observe(self, packet: Packet, now: float) -> tuple[int, float]:
+        """Its unwrapped timestamp, and how late it is."""
+        timestamp = self._next_timestamp + signed(packet.timestamp - self._next_timestamp, 32)
+        return timestamp, self._lateness.observe(timestamp / self._clock_hz, now)
 
     def _play(self, held: _Held, steps: list[Step]) -> None:
         self._next += 1
-        if not held.num_samples:  # padding, or no audio: it says nothing of time
+        if not held.num_samples:
             return
         gap = held.timestamp - self._next_timestamp
         if held.is_stale:
             self.counts.stale += 1
-        elif held.payload:
+        else:
             if 0 < gap <= MAX_FILL_S * self._clock_hz:
-                self._make_up(gap, steps)
-            steps.append(Decode(held.payload))
-            self._made_up = 0
+                self._fill(gap, steps)
+            if self._can_pay(held.num_samples):
+                steps.append(Decode(held.payload))
+                self._made_up = 0
         self._next_timestamp = held.timestamp + held.num_samples
         self._covered_s = held.arrived_s + held.num_samples / self._clock_hz
         self._is_bridging = False
@@ -223,22 +266,27 @@ class JitterBuffer:
         self._given_up[self._next] = None
         while len(self._given_up) > MAX_HELD:
             del self._given_up[next(iter(self._given_up))]
-        if num_missing == 1 and not behind.is_stale and self._has_fec(behind.payload):
-            self._make_up(missing - behind.num_samples, steps)
+        if num_missing == 1 and self._may_recover(behind, missing) and self._can_pay(behind.num_samples):
+            self._fill(missing - behind.num_samples, steps)
             steps.append(Recover(behind.payload, behind.num_samples))
             self.counts.recovered += 1
             self._made_up = 0
             self._next_timestamp = behind.timestamp
         else:
             share = missing // num_missing
-            self._make_up(share, steps)
+            self._fill(share, steps)
             self._next_timestamp += share
         self._next += 1
+
+    def _may_recover(self, behind: _Held, missing: int) -> bool:
+        """Where no time is missing there was no audio, and the copy is of what has been heard."""
+        is_audio = behind.num_samples > 0 and (missing > 0 or self._made_up > 0)
+        return is_audio and not behind.is_stale and self._has_fec(behind.payload)
 
     def _skip(self, first: int, behind: _Held, steps: list[Step]) -> None:
         """All that is missing at once: what a few bytes may make us make up is bounded."""
         self.counts.lost += first - self._next
-        self._make_up(round(MAX_FILL_S * self._clock_hz), steps)
+        self._fill(round(MAX_FILL_S * self._clock_hz), steps)
         self._next, self._next_timestamp = first, behind.timestamp
 
     def _is_quiet(self, now: float) -> bool:
@@ -253,6 +301,19 @@ class JitterBuffer:
         self._covered_s += PIECE_S
         self._is_bridging = True
 
+    def _fill(self, num_samples: int, steps: list[Step]) -> None:
+        """Time that the sender's clock says has passed."""
+        num_samples = min(num_samples, round(self._credit_s * self._clock_hz))
+        self._credit_s -= max(0, num_samples) / self._clock_hz
+        self._make_up(num_samples, steps)
+
+    def _can_pay(self, num_samples: int) -> bool:
+        if self._credit_s <= 0:
+            self.counts.excess += 1
+            return False
+        self._credit_s -= num_samples / self._clock_hz
+        return True
+
     def _make_up(self, num_samples: int, steps: list[Step]) -> None:
         if num_samples <= 0:
             return
@@ -266,76 +327,7 @@ class JitterBuffer:
         self._made_up += num_samples
 
 
-class _Lateness:
-    """How late packets come: behind the fastest of the last seconds, which follows drift and new routes."""
-
-    WINDOW_S = 2.0  # twice this is remembered of the fastest
-    BUCKET_S = 0.005
-    NUM_BUCKETS = 32
-    QUANTILE = 0.95  # of packets, that a hole is waited for
-    MEMORY = 0.985  # of a packet in the next one's eyes: a spike is forgotten within 4 s of 20 ms packets
-    RELIEF = 0.02  # s/s: how fast what was waited too short for is forgotten
-
-    def __init__(self) -> None:
-        self.is_stale = False  # the packet seen last
-        self._fastest = [math.inf, math.inf]  # of the present window, and of the one before
-        self._window_ends_s = -math.inf
-        self._was_late = False
-        self._weights = [0.0] * self.NUM_BUCKETS
-        self._weight = 1.0
-        self._now = 0.0
-        self._missed_s, self._missed_at_s = 0.0, 0.0
-
-    @property
-    def base_s(self) -> float:
-        """Our clock less the sender's, of the fastest packet."""
-        return min(self._fastest)
-
-    @property
-    def target_s(self) -> float:
-        missed_s = self._missed_s - self.RELIEF * (self._now - self._missed_at_s)
-        return min(MAX_TARGET_S, max(MIN_TARGET_S, self._usual_s(), missed_s))
-
-    def observe(self, sent_s: float, now: float) -> float:
-        """A packet of the sender's time `sent_s` has come; returns how late it is."""
-        behind_s = now - sent_s
-        if self._has_moved(behind_s, now):
-            self._fastest = [behind_s, behind_s]
-        if now >= self._window_ends_s:
-            self._fastest = [math.inf, self._fastest[0]]
-            self._window_ends_s = now + self.WINDOW_S
-        self._fastest[0] = min(self._fastest[0], behind_s)
-        late_s = behind_s - self.base_s
-        self.is_stale = late_s > MAX_LATE_S
-        self._weight /= self.MEMORY
-        self._weights[min(int(late_s / self.BUCKET_S), self.NUM_BUCKETS - 1)] += self._weight
-        if self._weight > 1e100:
-            self._weights = [weight / self._weight for weight in self._weights]
-            self._weight = 1.0
-        self._now = now
-        return late_s
-
-    def missed(self, late_s: float, now: float) -> None:
-        """One came after it was given up."""
-        if late_s <= MAX_LATE_S:
-            self._missed_s, self._missed_at_s = max(late_s, self.target_s), now
-
-    def _has_moved(self, behind_s: float, now: float) -> bool:
-        """Whether packets that are too late come one by one: no backlog, but the way or the clock they have now."""
-        was_late, self._was_late = self._was_late, behind_s - self.base_s > MAX_LATE_S
-        return was_late and self._was_late and now - self._now >= BACKLOG_S
-
-    def _usual_s(self) -> float:
-        enough = self.QUANTILE * sum(self._weights)
-        passed = 0.0
-        for index, weight in enumerate(self._weights):
-            passed += weight
-            if passed >= enough:
-                return (index + 1) * self.BUCKET_S
-        return MAX_TARGET_S
-
-
-def _signed(difference: int, bits: int) -> int:
+def signed(difference: int, bits: int) -> int:
     """Of counters that wrap: the shorter way round."""
     half = 1 << (bits - 1)
     return (difference + half) % (1 << bits) - half

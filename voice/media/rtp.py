@@ -7,9 +7,10 @@ line's own background goes on, so that silence is no hole in it.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -52,14 +53,13 @@ class RtpAudio:
     def __init__(self, rate_hz: int, codecs: Mapping[int, RTCRtpCodecParameters]) -> None:
         self._rate_hz = rate_hz
         self._codecs = codecs
-        self._codec: RTCRtpCodecParameters | None = None
+        self._codec: RTCRtpCodecParameters | None = None  # of the last packet
+        self._buffer = JitterBuffer(rate_hz, lambda _: False)
         self._background = _Background(rate_hz)
         self._was_made_up = False
 
     def take_counts(self) -> Counts:
         """Since they were taken last."""
-        if self._codec is None:
-            return Counts()
         counts, self._buffer.counts = self._buffer.counts, Counts()
         return counts
 
@@ -68,24 +68,26 @@ class RtpAudio:
         codec = self._codecs.get(payload_type)
         if codec is None:
             return _NOTHING
-        if codec is not self._codec:
-            self._begin(codec)
+        rest = self._change(codec) if codec is not self._codec else _NOTHING
         self._buffer.insert(packet, now)
+        pcm = self.take(now)
+        return np.concatenate([rest, pcm]) if rest.size else pcm
+
+    def pass_over(self, packet: Packet, now: float) -> Pcm16:
+        """The same for one that is no audio and has its place among those that are (RFC 4733, 2.5.1.2)."""
+        self._buffer.insert(dataclasses.replace(packet, payload=b"", num_samples=0), now)
         return self.take(now)
 
     def take(self, now: float) -> Pcm16:
-        if self._codec is None:
-            return _NOTHING
-        parts = [self._carry_out(step) for step in self._buffer.take(now)]
-        return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else _NOTHING
+        return self._heard_of(self._buffer.take(now))
 
     @property
     def has_hole(self) -> bool:
         """A packet is waited for."""
-        return self._codec is not None and self._buffer.has_hole
+        return self._buffer.has_hole
 
     def wake_s(self) -> float | None:
-        return self._buffer.wake_s() if self._codec is not None else None
+        return self._buffer.wake_s()
 
     def num_samples(self, payload: bytes, payload_type: int) -> int:
         """Of a payload, on its codec's RTP clock; 0 for what is no packet of it."""
@@ -99,11 +101,18 @@ class RtpAudio:
         except opus.BadPacket:
             return 0
 
-    def _begin(self, codec: RTCRtpCodecParameters) -> None:
+    def _change(self, codec: RTCRtpCodecParameters) -> Pcm16:
+        """From now on; returns what was held of the codec before, all of it."""
+        rest = self._heard_of(self._buffer.drain())
         self._codec = codec
-        self._buffer = JitterBuffer(codec.clockRate, opus.has_fec if is_opus(codec) else lambda _: False)
         self._clock_hz = codec.clockRate
+        self._buffer.use(codec.clockRate, opus.has_fec if is_opus(codec) else lambda _: False)
         self._decoder = self._new_decoder()
+        return rest
+
+    def _heard_of(self, steps: Sequence[Step]) -> Pcm16:
+        parts = [self._carry_out(step) for step in steps]
+        return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else _NOTHING
 
     def _new_decoder(self) -> Decoder:
         assert self._codec is not None

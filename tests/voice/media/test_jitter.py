@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from voice.media.jitter import (
     CONCEAL_S,
-    MAX_LATE_S,
-    MAX_TARGET_S,
-    MIN_TARGET_S,
+    MAX_BURST_S,
+    MAX_FILL_S,
+    MAX_SPEED,
+    NUM_REFUSED,
     PIECE_S,
     QUIET_S,
     Decode,
@@ -22,6 +23,7 @@ from voice.media.jitter import (
     Restart,
     Step,
 )
+from voice.media.lateness import MAX_TARGET_S, MIN_TARGET_S, STALE_S
 
 HZ = 48000
 SIZE = 960  # samples of 20 ms
@@ -228,6 +230,118 @@ def test_padding_says_nothing_of_time() -> None:
     assert line.steps == [Decode(b"%d" % n) for n in range(20)]
 
 
+def no_audio(sequence: int, *, ssrc: int = 1, timestamp: int = 0) -> Packet:
+    return Packet(sequence, timestamp, ssrc, b"", 0)
+
+
+@pytest.mark.parametrize("replaces", [True, False], ids=["instead of audio", "beside it"])
+def test_events_among_the_audio_are_no_holes_and_shift_nothing(*, replaces: bool) -> None:
+    """RFC 4733: the same source and sequence, and all packets of one event have the time at which it began."""
+    line, sequence = Line(fec=True), 0
+    for n in range(30):
+        is_event = 10 <= n < 20
+        if is_event:
+            line.arrive(no_audio(sequence, timestamp=10 * SIZE), 100 + 0.02 * n)
+            sequence += 1
+        if not (is_event and replaces):
+            line.arrive(Packet(sequence, n * SIZE, 1, b"%d" % n, SIZE), 100 + 0.02 * n)
+            sequence += 1
+    assert line.numbers == [n for n in range(30) if not (replaces and 10 <= n < 20)]
+    assert (line.buffer.counts.lost, line.buffer.counts.recovered, line.buffer.counts.late) == (0, 0, 0)
+    assert line.num_samples == 30 * SIZE
+    assert line.buffer.target_s == MIN_TARGET_S
+
+
+def test_a_lost_event_is_no_lost_audio() -> None:
+    line, sequence = Line(fec=True), 0
+    for n in range(30):
+        if n in (12, 15, 16):
+            sequence += 1  # an event that does not come
+        line.arrive(Packet(sequence, n * SIZE, 1, b"%d" % n, SIZE), 100 + 0.02 * n)
+        sequence += 1
+    assert line.numbers == list(range(30))
+    assert line.num_samples == 30 * SIZE
+
+
+def test_audio_lost_before_an_event_is_made_up_for() -> None:
+    line = Line()
+    for n in range(20):
+        if n == 10:
+            line.arrive(no_audio(11, timestamp=11 * SIZE), 100 + 0.02 * 11)  # 10 is lost
+        elif n != 11:
+            line.arrive(packet(n), 100 + 0.02 * n)
+    assert line.numbers == [n for n in range(20) if n not in (10, 11)]
+    assert line.num_samples == 20 * SIZE
+
+
+def test_what_is_no_audio_of_this_source_begins_nothing_and_ends_nothing() -> None:
+    line = Line()
+    line.arrive(no_audio(500), 99.9)
+    stream(line, [(0.02 * n, n) for n in range(5)])
+    line.arrive(no_audio(3, ssrc=2), 100.1)
+    line.arrive(no_audio(40_000), 100.1)
+    line.arrive(no_audio(40_001), 100.1)
+    stream(line, [(0.02 * n, n) for n in range(5, 10)])
+    assert line.steps == [Decode(b"%d" % n) for n in range(10)]
+
+
+def test_every_packet_is_counted_once_also_those_that_begin_anew() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(100)])
+    for n in range(NUM_REFUSED + 10):  # the same sender, from the beginning
+        line.arrive(packet(n), 102 + 0.02 * n)
+    assert line.buffer.counts.received == 100 + NUM_REFUSED + 10
+    assert line.buffer.counts.repeated == NUM_REFUSED - 1
+    assert line.numbers[100:] == list(range(NUM_REFUSED - 1, NUM_REFUSED + 10))
+
+
+def test_what_is_held_when_the_codec_changes_is_played() -> None:
+    line = Line()
+    stream(line, [(0.02 * n, n) for n in range(5)])
+    for n in (6, 8):
+        line.buffer.insert(packet(n), 100.1)
+    drained = line.buffer.drain()
+    assert [step for step in drained if isinstance(step, Decode)] == [Decode(b"6"), Decode(b"8")]
+    line.buffer.use(8000, lambda _: False)
+    line.buffer.insert(Packet(9, 77, 1, b"9", 160), 100.18)
+    assert line.buffer.take(100.18) == [Decode(b"9")]
+    assert (line.buffer.counts.received, line.buffer.counts.lost) == (8, 2)
+
+
+hostile = st.lists(
+    st.tuples(
+        st.floats(0, 0.01),  # until the next packet
+        st.sampled_from([1, 1, 1, 2, 3, 999, 40_000]),  # on in sequence
+        st.sampled_from([0, 120, 960, 5760, 9600, 9601, 480_000, (1 << 32) - 960]),  # on in time
+        st.sampled_from([0, 120, 5760]),  # of audio
+        st.integers(1, 2),  # the source
+        st.booleans(),  # another codec
+    ),
+    min_size=100,
+    max_size=400,
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(hostile, st.booleans())
+def test_whatever_its_clock_says_a_sender_is_heard_in_real_time(
+    sent: list[tuple[float, int, int, int, int, bool]], fec: bool
+) -> None:
+    line, sequence, timestamp, now, began_s = Line(fec=fec), 0, 0, 100.0, 100.0
+    for wait_s, on, later, size, ssrc, changes in sent:
+        now, sequence, timestamp = now + wait_s, (sequence + on) % (1 << 16), (timestamp + later) % (1 << 32)
+        if changes:
+            line.played += [(now, step) for step in line.buffer.drain()]
+            line.buffer.use(HZ, lambda _: fec)
+        line.arrive(Packet(sequence, timestamp, ssrc, b"%d" % size, size), now)
+    num_samples = sum(
+        int(step.payload) if isinstance(step, Decode) else step.num_samples for step in line.steps if step != Restart()
+    )
+    longest_s = MAX_FILL_S + 0.12  # what the last credit may pay for
+    elapsed_s = now - began_s
+    assert num_samples / HZ <= MAX_BURST_S + MAX_SPEED * elapsed_s + elapsed_s + longest_s
+
+
 def test_a_few_bytes_cannot_ask_for_minutes_of_audio() -> None:
     line = Line()
     stream(line, [(0.02 * n, n) for n in range(5)])
@@ -281,7 +395,7 @@ def test_whatever_the_network_does(
     assert line.buffer.counts.late <= len(missing) or not missing
     for played_s, step in line.played:
         if isinstance(step, Decode):
-            assert played_s - at_s[int(step.payload)] <= MAX_TARGET_S + MAX_LATE_S * 0.3 + 0.001
+            assert played_s - at_s[int(step.payload)] <= MAX_TARGET_S + STALE_S * 0.3 + 0.001
     assert not line.buffer._held
     recovered = [step for step in line.steps if isinstance(step, Recover)]
     assert all(int(step.following) - 1 not in line.numbers for step in recovered)

@@ -95,3 +95,18 @@ def test_bytes_that_are_no_audio_are_left_out() -> None:
 def audio_of_nobody() -> Pcm16:
     """A payload type nobody agreed on."""
     return RtpAudio(HZ, CODECS).push(Packet(0, 0, 1, b"x", 0), 99, 0.0)
+
+
+def test_a_codec_that_changes_in_the_call_loses_no_word_and_no_count() -> None:
+    pcm, _ = clip("hello_world", HZ)
+    audio, opus_sent, pcmu_sent = RtpAudio(HZ, CODECS), payloads(OPUS, pcm), payloads(PCMU, pcm)
+    half = len(opus_sent) // 2
+    arrived = [n for n in range(half) if n != half - 3]  # one is lost, and those behind it are held
+    sent = [(Packet(n, n * 960, 1, opus_sent[n], 960), 111) for n in arrived]
+    sent += [(Packet(n, n * 160, 1, pcmu_sent[n], 160), 0) for n in range(half, len(pcmu_sent))]
+    got = np.concatenate([audio.push(packet, codec, 0.02 * packet.sequence) for packet, codec in sent])
+    assert got.size == pytest.approx(pcm.size, abs=700)
+    assert likeness(pcm, got) > 0.85
+    counts = audio.take_counts()
+    assert (counts.received, counts.lost) == (len(pcmu_sent) - 1, 1)
+    assert audio.take_counts().received == 0
