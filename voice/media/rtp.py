@@ -74,7 +74,7 @@ class RtpAudio:
         return np.concatenate([rest, pcm]) if rest.size else pcm
 
     def pass_over(self, packet: Packet, now: float) -> Pcm16:
-        """The same for one that is no audio and has its place among those that are (RFC 4733, 2.5.1.2)."""
+        """The same for one that is no audio and has its place among those that are (RFC 4733, 2.1)."""
         self._buffer.insert(dataclasses.replace(packet, payload=b"", num_samples=0), now)
         return self.take(now)
 

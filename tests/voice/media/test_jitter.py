@@ -236,7 +236,7 @@ def no_audio(sequence: int, *, ssrc: int = 1, timestamp: int = 0) -> Packet:
 
 @pytest.mark.parametrize("replaces", [True, False], ids=["instead of audio", "beside it"])
 def test_events_among_the_audio_are_no_holes_and_shift_nothing(*, replaces: bool) -> None:
-    """RFC 4733: the same source and sequence, and all packets of one event have the time at which it began."""
+    """RFC 4733, 2.1: they share source and sequence, and all packets of one event have the time at which it began."""
     line, sequence = Line(fec=True), 0
     for n in range(30):
         is_event = 10 <= n < 20
