@@ -24,7 +24,7 @@ from tts_engine.engine import Audio, Engine, Failed, Finished, Line, Manner
 from tts_engine.segmenter import Segmenter
 from tts_engine.session import manner_of
 from wire.errors import PeerError
-from wire.pcm import Pcm16
+from wire.pcm import Pcm16, to_bytes
 from wire.service import read_json
 from wire.streaming import Outgoing, Streamed
 from wire.strict import Invalid, parse
@@ -111,9 +111,9 @@ async def _send_stream(outgoing: Outgoing, asked: SpeechRequest, audio: AsyncIte
     if is_wav:
         await outgoing.write(_wav_header(rate_hz))
     if first is not None:
-        await outgoing.write(_bytes(first))
+        await outgoing.write(to_bytes(first))
     async for pcm in audio:
-        await outgoing.write(_bytes(pcm))
+        await outgoing.write(to_bytes(pcm))
 
 
 async def _send_flac(outgoing: Outgoing, asked: SpeechRequest, audio: AsyncIterator[Pcm16], rate_hz: int) -> None:
@@ -121,10 +121,6 @@ async def _send_flac(outgoing: Outgoing, asked: SpeechRequest, audio: AsyncItera
     data = await asyncio.to_thread(_flac, pcm, rate_hz)
     await outgoing.start(200, [("content-type", "audio/flac"), ("content-length", str(len(data)))])
     await outgoing.write(data)
-
-
-def _bytes(pcm: Pcm16) -> bytes:
-    return pcm.astype("<i2", copy=False).tobytes()
 
 
 def _flac(chunks: list[Pcm16], sample_rate_hz: int) -> bytes:

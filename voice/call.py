@@ -168,9 +168,9 @@ class Call:
                     self._spawn(coroutine)
                 await self._wait_for_services()
                 self._begin()
-                for coroutine in (self._mouth.run(), self._keep_time()):
+                # `_receive` is a task, because its every step would go through all that stands around a request
+                for coroutine in (self._mouth.run(), self._keep_time(), self._receive()):
                     self._spawn(coroutine)
-                await self._receive()
         except* CallEnded as group:
             reason = _first(group).reason
         except* Unavailable as missing:

@@ -28,7 +28,7 @@ from voice.media.level import rms, speech_end
 from voice.media.resample import Resampler
 from voice.media.vad import VadStream
 from wire.errors import Unavailable
-from wire.pcm import Pcm16, to_float
+from wire.pcm import Pcm16
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Ears:
 
     async def _hear_window(self, window: Pcm16, now: float) -> list[Decision]:
         was_in_speech = self._endpointer.in_speech
-        p_speech = self._vad.probability(to_float(window))
+        p_speech = self._vad.probability(window)
         if self._echo.hears(window, now) and p_speech >= self._threshold and self._echo.is_echo():
             p_speech = 0.0
         decisions = self._endpointer.window(p_speech)

@@ -22,6 +22,7 @@ AUDIO_FRAME_S = 0.02  # RFC 3551, 4.2: default packetization interval
 MAX_AUDIO_MESSAGE_S = 2.0  # longer binary messages are refused: one message must not hold a second socket up
 _FULL_SCALE = 32768.0
 _HEADER = struct.Struct("<I")
+_LITTLE_ENDIAN = np.dtype("<i2")
 
 
 def from_bytes(data: bytes, sample_rate_hz: int) -> Pcm16:
@@ -30,7 +31,11 @@ def from_bytes(data: bytes, sample_rate_hz: int) -> Pcm16:
         raise PeerError(f"{len(data)} bytes are no whole number of 16-bit samples", code="bad_audio")
     if len(data) > 2 * sample_rate_hz * MAX_AUDIO_MESSAGE_S:
         raise PeerError(f"audio message of {len(data)} bytes; at most {MAX_AUDIO_MESSAGE_S} s", code="too_large")
-    return np.frombuffer(data, dtype="<i2")
+    return np.frombuffer(data, _LITTLE_ENDIAN)
+
+
+def to_bytes(pcm: Pcm16) -> bytes:
+    return pcm.astype(_LITTLE_ENDIAN, copy=False).tobytes()
 
 
 def to_float(pcm: Pcm16) -> Pcm32f:
@@ -46,11 +51,11 @@ def to_int16(audio: Pcm32f) -> Pcm16:
 
 
 def pack_utterance(utterance: int, pcm: Pcm16) -> bytes:
-    return _HEADER.pack(utterance) + pcm.astype("<i2", copy=False).tobytes()
+    return _HEADER.pack(utterance) + to_bytes(pcm)
 
 
 def unpack_utterance(data: bytes) -> tuple[int, Pcm16]:
     """Raises: PeerError for a message without header or with half a sample."""
     if len(data) < _HEADER.size or len(data) % 2:
         raise PeerError(f"audio message of {len(data)} bytes is malformed", code="bad_audio")
-    return _HEADER.unpack_from(data)[0], np.frombuffer(data, dtype="<i2", offset=_HEADER.size)
+    return _HEADER.unpack_from(data)[0], np.frombuffer(data, _LITTLE_ENDIAN, offset=_HEADER.size)

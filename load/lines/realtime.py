@@ -32,7 +32,7 @@ from load.lines.sockets import line_closed, open_socket, send
 from wire import calls
 from wire.errors import PeerError
 from wire.messages import read_json_object
-from wire.pcm import Pcm16
+from wire.pcm import Pcm16, to_bytes
 
 RATE_HZ = 24000
 MAX_EARLY = 64  # events before the session stands: `conversation.created`, the beginning of a greeting
@@ -72,7 +72,7 @@ class RealtimeLine:
         self._pending.append(calls.Ready(1, "", RATE_HZ, RATE_HZ, hello.voice or "", 0))
 
     async def send_audio(self, pcm: Pcm16) -> None:
-        audio = base64.b64encode(pcm.astype("<i2", copy=False).tobytes()).decode()
+        audio = base64.b64encode(to_bytes(pcm)).decode()
         await self._send({"type": "input_audio_buffer.append", "audio": audio})
 
     async def send(self, message: calls.ClientMessage) -> None:

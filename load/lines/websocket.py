@@ -14,7 +14,7 @@ from load.lines.boundary import SERVER_KINDS, Line, LineClosed, NoCall, Received
 from load.lines.sockets import line_closed, open_socket, send
 from wire import calls
 from wire.messages import decode, encode
-from wire.pcm import Pcm16
+from wire.pcm import Pcm16, to_bytes
 
 
 class WebSocketLine:
@@ -24,7 +24,7 @@ class WebSocketLine:
         self._connection = connection
 
     async def send_audio(self, pcm: Pcm16) -> None:
-        await self._send(pcm.astype("<i2", copy=False).tobytes())
+        await self._send(to_bytes(pcm))
 
     async def send(self, message: calls.ClientMessage) -> None:
         await self._send(encode(message))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from wire import listen, service, sockets
 from wire.config import EdgeConfig
 from wire.errors import Overloaded, PeerError, WireError
 from wire.service import Lifecycle, create_app
-from wire.sockets import Disconnected, Socket
+from wire.sockets import MESSAGES_IN_A_ROW, Disconnected, Socket
 
 
 @contextlib.asynccontextmanager
@@ -120,7 +121,7 @@ async def test_a_peer_that_sends_very_much_leaves_others_their_turn():
         running.cancel()
         writer.transport.abort()
 
-    assert len(set(at_message)) == 500
+    assert max(Counter(at_message).values()) <= MESSAGES_IN_A_ROW
 
 
 async def test_a_vanished_peer_is_noticed():

@@ -9,7 +9,7 @@ from voice.clients.socket import Link
 from wire import listen
 from wire.errors import DeadlineExceeded, Overloaded, Unavailable, WireError
 from wire.messages import PROTOCOL_VERSION
-from wire.pcm import MAX_AUDIO_MESSAGE_S, Pcm16
+from wire.pcm import MAX_AUDIO_MESSAGE_S, Pcm16, to_bytes
 
 RETRY_AFTER_S = 1.0
 REFUSAL_S = 0.1  # beyond a deadline, for the service to say itself that it was missed: one that says nothing hangs
@@ -41,7 +41,7 @@ class SttClient:
         """int16, 16 kHz. Raises: Unavailable."""
         for start in range(0, pcm.size, _MESSAGE_SAMPLES):
             part = pcm[start : start + _MESSAGE_SAMPLES]
-            await self.link.send(part.astype("<i2", copy=False).tobytes())
+            await self.link.send(to_bytes(part))
             self._num_sent += part.size
 
     @property

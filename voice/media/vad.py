@@ -15,11 +15,11 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from voice.media.onnx import open_session
-from wire.pcm import Pcm32f
+from wire.pcm import Pcm16, to_float
 
 WINDOW_SAMPLES = 512
 CONTEXT_SAMPLES = 64
-SILENT = 30 / 32768  # peak, -61 dBFS
+SILENT = 30  # peak, -61 dBFS
 REST_WINDOWS = 16  # half a second
 _SAMPLE_RATE = np.array(16000)
 
@@ -37,16 +37,16 @@ class VadStream:
         self._session = session
         self._num_silent = 0
         self._state: NDArray[np.float32] = np.zeros((2, 1, 128), np.float32)
-        self._context: Pcm32f = np.zeros(CONTEXT_SAMPLES, np.float32)
+        self._context: Pcm16 = np.zeros(CONTEXT_SAMPLES, np.int16)
 
-    def probability(self, window: Pcm32f) -> float:
-        """P(speech) of 512 samples, float32 in [-1, 1), 16 kHz."""
+    def probability(self, window: Pcm16) -> float:
+        """P(speech) of 512 samples, 16 kHz."""
         assert window.shape == (WINDOW_SAMPLES,)
-        self._num_silent = self._num_silent + 1 if np.abs(window).max() < SILENT else 0
+        is_silent = window.min() > -SILENT and window.max() < SILENT
+        self._num_silent = self._num_silent + 1 if is_silent else 0
+        context, self._context = self._context, window[-CONTEXT_SAMPLES:]
         if self._num_silent >= REST_WINDOWS:
-            self._context = window[-CONTEXT_SAMPLES:]
             return 0.0
-        audio = np.concatenate([self._context, window])[np.newaxis]
+        audio = to_float(np.concatenate([context, window]))[np.newaxis]
         p, self._state = self._session.run(None, {"input": audio, "state": self._state, "sr": _SAMPLE_RATE})
-        self._context = window[-CONTEXT_SAMPLES:]
         return float(p[0, 0])

@@ -7,7 +7,7 @@ from starlette.websockets import WebSocket
 
 from wire import calls
 from wire.errors import PeerError
-from wire.pcm import Pcm16, from_bytes
+from wire.pcm import Pcm16, from_bytes, to_bytes
 from wire.sockets import Socket
 
 
@@ -41,6 +41,6 @@ class WebSocketTransport:
 
     async def send(self, payload: Pcm16 | calls.ServerMessage) -> None:
         if isinstance(payload, np.ndarray):
-            await self.socket.send(payload.astype("<i2", copy=False).tobytes())
+            await self.socket.send(to_bytes(payload))
         else:
             await self.socket.send(payload)

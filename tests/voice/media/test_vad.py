@@ -4,7 +4,6 @@ import pytest
 from tests.speech import clip, silence, tone, white_noise
 from voice.media import vad
 from voice.media.vad import WINDOW_SAMPLES, Silero
-from wire.pcm import to_float
 from wire.weights import model_dir
 
 
@@ -15,7 +14,7 @@ def silero() -> Silero:
 
 def probabilities(silero: Silero, pcm: np.ndarray) -> np.ndarray:
     stream = silero.start()
-    windows = to_float(pcm[: pcm.size // WINDOW_SAMPLES * WINDOW_SAMPLES]).reshape(-1, WINDOW_SAMPLES)
+    windows = pcm[: pcm.size // WINDOW_SAMPLES * WINDOW_SAMPLES].reshape(-1, WINDOW_SAMPLES)
     return np.array([stream.probability(window) for window in windows])
 
 
@@ -38,7 +37,7 @@ def test_streams_do_not_share_state(silero: Silero):
     other = silero.start()
     stream = silero.start()
     together = []
-    for window in to_float(pcm[: pcm.size // WINDOW_SAMPLES * WINDOW_SAMPLES]).reshape(-1, WINDOW_SAMPLES):
+    for window in pcm[: pcm.size // WINDOW_SAMPLES * WINDOW_SAMPLES].reshape(-1, WINDOW_SAMPLES):
         together.append(stream.probability(window))
         other.probability(np.flip(window).copy())
 
