@@ -38,6 +38,7 @@ from voice.endpointing import (
     TurnEnded,
 )
 from voice.history import History
+from voice.keypad import Keypad, told
 from voice.media.echo import EchoGuard
 from voice.media.turn_model import SmartTurn
 from voice.media.vad import Silero
@@ -46,7 +47,7 @@ from voice.outbox import Outbox, Payload, Written
 from voice.patience import Due, Patience
 from voice.playout import Playout
 from voice.said import Said
-from voice.speculation import Speculator
+from voice.speculation import Speculation, Speculator
 from voice.transports.boundary import Transport
 from voice.turn import Action, Event, State, Turn
 from wire import calls
@@ -142,11 +143,14 @@ class Call:
         self._prompt = ""
         self._end_after_prompt: Goodbye | None = None
         self._said = self._new_turn()
-        self._is_noise = False  # of the speech that ended last
+        self._ahead: Speculation | None = None  # what ran ahead in the pause that ended the turn
+        self._keypad = Keypad()
+        self._keyed_s = 0.0  # when keys last became a part of the turn
         self._attempt: Answering | None = None
         self._num_attempts = 0
         self._actions: dict[Action, Callable[[], None]] = {
             Action.OPEN: self._open,
+            Action.GO_ON: self._speculator.drop,
             Action.REOPEN: self._reopen,
             Action.DROP: self._drop,
             Action.ANSWER: self._answer,
@@ -222,6 +226,8 @@ class Call:
                 case calls.Played():
                     if not self._mouth.acknowledge(received.sample, now):
                         self._log.debug("implausible acknowledgement of sample %d", received.sample)
+                case calls.Dtmf():
+                    self._press(received.digits, now)
                 case _:
                     self._covered_s = now + received.size / self._transport.sample_rate_hz
                     await self._hear(received, now)
@@ -276,10 +282,33 @@ class Call:
         if self._turn.state is not State.HEARING:
             self._playout.duck(1.0)
             self._spawn(self._ears.forget(self._stt.position))
-        elif is_noise and not self._said:
-            self._fire(Event.NOISE)
+            return
+        self._ahead = self._speculator.take()
+        if not is_noise:
+            end = self._ahead.end_sample if self._ahead is not None else self._stt.position
+            self._said.add(end, min(TRANSCRIPT_S, self._config.answer_deadline_s))
+        if self._keypad.is_open:
+            if is_noise:
+                self._spawn(self._ears.forget(self._stt.position))
+        elif self._said:
+            self._fire(Event.END_OF_TURN)
         else:
-            self._is_noise = is_noise
+            self._fire(Event.NOISE)
+
+    def _press(self, digits: str, now: float) -> None:
+        """The first key silences the agent. A turn with keys and words is over when both are."""
+        if not self._keypad.is_open:
+            self._fire(Event.KEY)
+        self._keypad.press(digits, now)
+        self._take_keys(now)
+
+    def _take_keys(self, now: float) -> None:
+        if not (entries := self._keypad.take(now)):
+            return
+        self._said.add_known(told(entries))
+        self._keyed_s = self._quiet_since_s = now
+        if not self._ears.in_speech:
+            self._ahead = None
             self._fire(Event.END_OF_TURN)
 
     async def _ask_turn_model(self, question: int) -> None:
@@ -362,6 +391,7 @@ class Call:
             await asyncio.sleep(TICK_S)
             if time.monotonic() - due_s < LATE_S:  # else audio may wait for us, and not we for it
                 self._spawn(self._bridge())
+            self._take_keys(time.monotonic())
             self._playout.listener_delay_s = self._transport.listener_delay_s
             is_quiet = self._turn.state is State.LISTENING and not self._ears.in_speech
             if self._turn.state is State.HEARING:
@@ -400,13 +430,9 @@ class Call:
 
     def _answer(self) -> None:
         now = time.monotonic()
-        waterfall = Waterfall(self._ears.speech_end_s)
+        waterfall = Waterfall(self._turn_end_s)
         waterfall.mark("endpointing", now)
         self._num_attempts += 1
-        speculation = self._speculator.take()
-        if not self._is_noise:
-            end = speculation.end_sample if speculation is not None else self._stt.position
-            self._said.add(end, min(TRANSCRIPT_S, self._config.answer_deadline_s))
         deadline_s = now + self._config.answer_deadline_s
         self._attempt = attempt = Answering(
             said=self._said,
@@ -415,9 +441,14 @@ class Call:
             history=self._history,
             waterfall=waterfall,
             context=RequestContext(self.id, self._turn.number, self._num_attempts, deadline_s),
-            speculation=speculation,
+            speculation=self._ahead,
         )
         attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._hold_line(attempt, deadline_s)))
+
+    @property
+    def _turn_end_s(self) -> float:
+        """When the caller had nothing more to say: the last of his words came, or what he keyed in was over."""
+        return max(self._ears.speech_end_s, self._keyed_s)
 
     async def _run_attempt(self, attempt: Answering) -> None:
         try:
@@ -432,7 +463,7 @@ class Call:
 
     async def _hold_line(self, attempt: Answering, deadline_s: float) -> None:
         """While nothing of the answer is heard: no silence without a word, and an end to the wait."""
-        silent_since_s = self._ears.speech_end_s
+        silent_since_s = self._turn_end_s
         while (now := time.monotonic()) < deadline_s:
             await asyncio.sleep(min(deadline_s, silent_since_s + HOLD_AFTER_S) - now)
             if self._turn.state is not State.THINKING:

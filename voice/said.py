@@ -1,7 +1,8 @@
 """What the caller has said in the present turn: parts in order, each recognised or still being recognised.
 
-A turn has several parts when the caller goes on before the answer is heard. A part outlives the attempt at an answer
-that asked for it: its audio is gone from recognition, so dropping it would lose words.
+A turn has several parts when the caller goes on before the answer is heard, or keys something in beside his words. A
+part outlives the attempt at an answer that asked for it: its audio is gone from recognition, so dropping it would lose
+words.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 from voice.clients.stt import SttClient
 from wire.errors import WireError
 
-Part: TypeAlias = asyncio.Task[str | WireError]
+Part: TypeAlias = asyncio.Future[str | WireError]
 
 
 class Said:
@@ -34,6 +35,12 @@ class Said:
     def add(self, end_sample: int, deadline_s: float) -> None:
         """The part that ends at `end_sample` of the recognition stream, known within `deadline_s`."""
         self._parts.append(self._spawn(self._recognise(end_sample, deadline_s)))
+
+    def add_known(self, text: str) -> None:
+        """A part that nobody has to recognise."""
+        part: Part = asyncio.get_running_loop().create_future()
+        part.set_result(text)
+        self._parts.append(part)
 
     async def words(self) -> str:
         """All parts. Raises: WireError when one could not be recognised."""

@@ -5,7 +5,7 @@ each transition names. A pair that is not in the table is a bug of the caller of
 named in `IGNORED`: events that a concurrent transition has overtaken.
 
     LISTENING  nobody speaks
-    HEARING    the caller speaks, or pauses within the turn
+    HEARING    the caller speaks or presses keys, or pauses within the turn
     THINKING   the caller's turn is over, nothing of the answer is heard yet
     SPEAKING   the agent speaks
     CLOSING    the call ends; final
@@ -26,6 +26,7 @@ class State(Enum):
 
 class Event(Enum):
     SPEECH = auto()  # the caller begins or goes on
+    KEY = auto()  # the caller presses a key, the first of a number: he has the turn, whoever had it
     NOISE = auto()  # what began was too short to be speech
     END_OF_TURN = auto()
     NO_WORDS = auto()  # the transcript of the turn is empty
@@ -39,6 +40,7 @@ class Event(Enum):
 
 class Action(Enum):
     OPEN = auto()  # a new turn begins
+    GO_ON = auto()  # the same turn goes on, with more than was known
     REOPEN = auto()  # the same turn goes on: withdraw the answer nobody heard
     DROP = auto()  # forget the turn, nothing happened
     ANSWER = auto()  # get the final transcript and an answer to it
@@ -52,12 +54,15 @@ class Action(Enum):
 
 TRANSITIONS: dict[tuple[State, Event], tuple[State, Action]] = {
     (State.LISTENING, Event.SPEECH): (State.HEARING, Action.OPEN),
+    (State.LISTENING, Event.KEY): (State.HEARING, Action.OPEN),
     (State.LISTENING, Event.PROMPT): (State.SPEAKING, Action.SAY),
     (State.LISTENING, Event.HANG_UP): (State.CLOSING, Action.END),
+    (State.HEARING, Event.KEY): (State.HEARING, Action.GO_ON),
     (State.HEARING, Event.NOISE): (State.LISTENING, Action.DROP),
     (State.HEARING, Event.END_OF_TURN): (State.THINKING, Action.ANSWER),
     (State.HEARING, Event.HANG_UP): (State.CLOSING, Action.END),
     (State.THINKING, Event.SPEECH): (State.HEARING, Action.REOPEN),
+    (State.THINKING, Event.KEY): (State.HEARING, Action.REOPEN),
     (State.THINKING, Event.NO_WORDS): (State.LISTENING, Action.DROP),
     (State.THINKING, Event.AUDIO): (State.SPEAKING, Action.PLAY),
     (State.THINKING, Event.FAILED): (State.SPEAKING, Action.APOLOGISE),
@@ -65,6 +70,7 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, Action]] = {
     (State.SPEAKING, Event.SAID): (State.LISTENING, Action.CLOSE),
     (State.SPEAKING, Event.FAILED): (State.SPEAKING, Action.APOLOGISE),
     (State.SPEAKING, Event.BARGE_IN): (State.HEARING, Action.INTERRUPT),
+    (State.SPEAKING, Event.KEY): (State.HEARING, Action.INTERRUPT),
     (State.SPEAKING, Event.HANG_UP): (State.CLOSING, Action.END),
 }
 

@@ -7,7 +7,7 @@ and that count is the clock of `words`, `position`, `clear` and `played`.
     client                          server
     hello                    ->
                              <-     ready | error and close 1013
-    (audio), played          ->
+    (audio), played, dtmf    ->
                              <-     (audio), state, partial, final, reply, words, position, clear, turn, error
     hangup                   ->
                              <-     bye
@@ -19,6 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
+from wire.strict import Invalid
+
+KEYS = "0123456789*#ABCD"  # of a telephone, in the order of RFC 4733, 3.2
+MAX_DIGITS = 32  # of one number that is keyed in; the number of a bank card has 19
 SampleRate: TypeAlias = Literal[8000, 16000, 22050, 24000, 44100, 48000]
 RTC_HZ: SampleRate = 48000  # RFC 7587, 4.1: the RTP clock of Opus, and the rate of both sides over WebRTC
 
@@ -40,6 +44,21 @@ class Played:
 
     TYPE: ClassVar[str] = "played"
     sample: int
+
+
+@dataclass(frozen=True)
+class Dtmf:
+    """Keys that the caller pressed, in their order: any number of those on the way to one number, or all of it.
+
+    They may be a secret: neither an error nor a log tells them.
+    """
+
+    TYPE: ClassVar[str] = "dtmf"
+    digits: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.digits) <= MAX_DIGITS or set(self.digits) - set(KEYS):
+            raise Invalid("digits", f"must be 1 to {MAX_DIGITS} of {KEYS}")
 
 
 @dataclass(frozen=True)
@@ -161,7 +180,7 @@ class Bye:
     reason: Literal["hangup", "idle", "max_length", "drain", "failed"]
 
 
-ClientMessage: TypeAlias = Hello | Played | Hangup
+ClientMessage: TypeAlias = Hello | Played | Dtmf | Hangup
 ServerMessage: TypeAlias = Ready | State | Partial | Final | Reply | Words | Position | Clear | Turn | Error | Bye
-CLIENT_MESSAGES = (Hello, Played, Hangup)
+CLIENT_MESSAGES = (Hello, Played, Dtmf, Hangup)
 SERVER_MESSAGES = (Ready, State, Partial, Final, Reply, Words, Position, Clear, Turn, Error, Bye)

@@ -33,22 +33,46 @@ PATH = "/v1/calls/rtc"
 SDP = "application/sdp"  # RFC 9725, 4.2
 FRAGMENT = "application/trickle-ice-sdpfrag"  # RFC 8840, 4.4
 # What aiortc raises for an SDP that is none, beside its own errors.
-BAD_SDP = (ValueError, AssertionError, LookupError, AttributeError, TypeError, InvalidAccessError, InvalidStateError)
+BAD_SDP = (
+    ValueError,
+    AssertionError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    InvalidAccessError,
+    InvalidStateError,
+    StopIteration,
+)
 FRAME_SAMPLES = round(RTC_HZ * AUDIO_FRAME_S)
 MAX_FRAMES = 16  # given and not yet sent; above this the giver waits
 SETTLED_FRAMES = 25  # of silence, until the encoder has come to rest
 MAX_LATE_S = 0.1  # a process that stood still for longer does not send the silence of that time in a burst
 OPUS_PARAMETERS = "minptime=10;useinbandfec=1;usedtx=0"  # RFC 7587, 6.1: what we want to be sent
+EVENT_CLOCKS_HZ = (8000, RTC_HZ)  # RFC 7874, 3 and RFC 4733, 2.1: those of the audio that events stand among
+EVENTS = "0-15"  # RFC 4733, 2.4.1: the keys of a telephone
 _SILENCE: Pcm16 = np.zeros(FRAME_SAMPLES, np.int16)
 _TIME_BASE = fractions.Fraction(1, RTC_HZ)
 
 
 def audio_codecs(sdp: str) -> list[RTCRtpCodecParameters]:
     """Of the first audio that flows, the preferred one first; none when none does."""
+    return [codec for codec in _flowing(sdp) if not is_event(codec)]
+
+
+def event_clocks_hz(sdp: str) -> dict[int, int]:
+    """Of its telephone events, by payload type."""
+    return {codec.payloadType or 0: codec.clockRate for codec in _flowing(sdp) if is_event(codec)}
+
+
+def _flowing(sdp: str) -> list[RTCRtpCodecParameters]:
     for media in SessionDescription.parse(sdp).media:
         if media.kind == "audio" and media.port and media.direction != "inactive":
             return list(media.rtp.codecs)
     return []
+
+
+def is_event(codec: RTCRtpCodecParameters) -> bool:
+    return codec.mimeType.lower() == "audio/telephone-event"
 
 
 def is_opus(codec: RTCRtpCodecParameters) -> bool:

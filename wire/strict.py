@@ -51,7 +51,7 @@ def parse(cls: type[T], value: object, where: str = "") -> T:
     arguments = {}
     for name, field in fields.items():
         if name in value:
-            arguments[name] = _convert(_hints(cls)[name], value[name], _join(where, name))
+            arguments[name] = _convert_field(_hints(cls)[name], field, value[name], _join(where, name))
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise Invalid(_join(where, name), "missing")
     try:
@@ -76,6 +76,16 @@ def _unknown(kind: str, key: str, known: typing.Iterable[str]) -> str:
     close = nearest(key, known)
     hint = f"; did you mean '{close}'?" if close else f"; known: {', '.join(sorted(known))}"
     return f"unknown {kind}{hint}"
+
+
+def _convert_field(hint: Any, field: dataclasses.Field[Any], value: object, where: str) -> object:
+    """A field that is left out of the repr is a secret: an error does not tell its value."""
+    try:
+        return _convert(hint, value, where)
+    except Invalid as error:
+        if field.repr:
+            raise
+        raise Invalid(error.where, f"a value of another type, {type(value).__name__}, than is asked for") from None
 
 
 def _convert(hint: Any, value: object, where: str) -> object:

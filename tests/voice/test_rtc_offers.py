@@ -134,6 +134,13 @@ async def test_huge_numbers_are_bad_requests(stage: Stage, digits: str) -> None:
         assert (await post(base, offer.replace("a=sendrecv\r\n", f"a=sendrecv\r\n{candidate}")))[0] == 201
 
 
+async def test_a_codec_that_is_described_and_not_named_is_a_bad_offer(stage: Stage) -> None:
+    async with stage.up() as base, peer() as connection:
+        offer = await offer_of(connection)
+        status, _, body = await post(base, offer.replace("a=sendrecv\r\n", "a=sendrecv\r\na=fmtp:101 0-15\r\n"))
+    assert (status, '"code":"bad_sdp"' in body) == (400, True)
+
+
 GARBAGE = [
     "",
     "hello",

@@ -37,6 +37,33 @@ def test_barge_in_begins_a_new_turn():
     assert turn.number == 2
 
 
+@pytest.mark.parametrize(
+    ("before", "action", "number"),
+    [
+        ([], Action.OPEN, 1),
+        ([Event.SPEECH], Action.GO_ON, 1),
+        ([Event.SPEECH, Event.END_OF_TURN], Action.REOPEN, 1),
+        ([Event.SPEECH, Event.END_OF_TURN, Event.AUDIO], Action.INTERRUPT, 2),
+        ([Event.PROMPT], Action.INTERRUPT, 1),
+    ],
+)
+def test_a_key_gives_the_caller_the_turn_whoever_had_it(before: list[Event], action: Action, number: int):
+    turn = Turn()
+    walk(turn, before)
+
+    assert turn.step(Event.KEY) is action
+    assert (turn.state, turn.number) == (State.HEARING, number)
+
+
+@given(st.lists(st.sampled_from(sorted(set(Event) - {Event.HANG_UP}, key=lambda event: event.value)), max_size=60))
+def test_keys_may_be_pressed_at_any_time_of_a_call(events: list[Event]):
+    turn = Turn()
+    for event in events:
+        walk(turn, [event])
+        turn.step(Event.KEY)
+        assert turn.state is State.HEARING
+
+
 def test_a_failed_answer_is_apologised_for_and_listening_follows():
     turn = Turn()
 

@@ -53,6 +53,28 @@ def test_broken_messages_are_answered_clearly(text: str, code: str, message: str
     assert error.value.code == code
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        '{"digits":"4711x"}',
+        '{"digits":4711}',
+        '{"digits":["4711"]}',
+        '{"digits":""}',
+        '{"digits":"' + "4711" * 9 + '"}',
+    ],
+)
+def test_keys_that_are_none_are_an_error_that_does_not_tell_them(given: str):
+    with pytest.raises(PeerError, match=r"dtmf\.digits: ") as error:
+        decode('{"type":"dtmf",' + given[1:], calls.CLIENT_MESSAGES)
+    assert "4711" not in str(error.value)
+
+
+def test_keys_do_not_show_where_a_message_is_logged():
+    message = decode('{"type":"dtmf","digits":"4711#"}', calls.CLIENT_MESSAGES)
+    assert message == calls.Dtmf("4711#")
+    assert "4711" not in repr(message)
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_a_message_or_a_peer_error(text: str):
     with contextlib.suppress(PeerError):

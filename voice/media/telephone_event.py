@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from voice.media.jitter import signed
+from wire.calls import KEYS
 
-MIME_TYPE = "audio/telephone-event"
-KEYS = "0123456789*#ABCD"  # RFC 4733, 3.2: events 0 to 15
-EVENTS = "0-15"  # the same, as SDP has it
 BLOCK_BYTES = 4  # event, E bit and volume, duration (2.3); digits have pauses between, so no packet holds two
 MAX_DURATION = 0xFFFF
 SEGMENT_S = 0.1  # a segment begins with a packet, and these come every 50 ms at most (2.5.1)
@@ -58,15 +56,20 @@ class Presses:
     """`push` each packet of the payload types that carry events."""
 
     def __init__(self) -> None:
-        self.num_bad = 0  # packets
+        self._num_bad = 0
         self._last: _Press | None = None
+
+    def take_num_bad(self) -> int:
+        """Packets that held no key, since it was asked last."""
+        taken, self._num_bad = self._num_bad, 0
+        return taken
 
     def push(self, payload: bytes, timestamp: int, ssrc: int, clock_hz: int) -> str | None:
         """The key, if this packet is the first that tells of its press."""
         try:
             event = parse(payload)
         except BadEvent:
-            self.num_bad += 1
+            self._num_bad += 1
             return None
         last = self._last
         if last is not None and last.ssrc == ssrc:

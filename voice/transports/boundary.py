@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from wire import calls
 from wire.pcm import Pcm16
+
+Received: TypeAlias = Pcm16 | calls.Played | calls.Dtmf | calls.Hangup
 
 
 class Transport(Protocol):
@@ -20,7 +22,7 @@ class Transport(Protocol):
     lead_s: float
     listener_delay_s: float | None
 
-    async def receive(self) -> Pcm16 | calls.Played | calls.Hangup:
+    async def receive(self) -> Received:
         """The next audio or event of the caller.
 
         Raises: wire.sockets.Disconnected when the caller is gone; wire.errors.PeerError for what is no message.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from aiortc import RTCPeerConnection, RTCRtpReceiver
+from aiortc import RTCPeerConnection, RTCRtpCodecParameters, RTCRtpReceiver, RTCRtpTransceiver
 from aiortc.rtp import RtpPacket
 
 
@@ -22,6 +22,15 @@ class _PacketTap:
 def hand_over_packets(receiver: RTCRtpReceiver, on_packet: Callable[[RtpPacket], None]) -> None:
     assert hasattr(receiver, "_RTCRtpReceiver__jitter_buffer"), "aiortc has changed"
     setattr(receiver, "_RTCRtpReceiver__jitter_buffer", _PacketTap(on_packet))  # noqa: B010
+
+
+def accept(transceiver: RTCRtpTransceiver, more: Sequence[RTCRtpCodecParameters]) -> None:
+    """Between offer and answer: take packets of these payload types too. They stand last, so none is what we send.
+
+    aiortc negotiates what is in its one list of codecs for the whole process, and would send the first that is common.
+    """
+    assert transceiver._codecs, "aiortc has changed"
+    transceiver._codecs = [*transceiver._codecs, *more]
 
 
 def partial_bytes(peer: RTCPeerConnection) -> int:

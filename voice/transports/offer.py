@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aiortc import RTCRtpCodecParameters
+from aiortc.rtp import DYNAMIC_PAYLOAD_TYPES
 from aiortc.sdp import SessionDescription
 
 from wire.errors import PeerError
 from wire.ice import admitted_lines
-from wire.rtc import BAD_SDP
+from wire.rtc import BAD_SDP, EVENT_CLOCKS_HZ, EVENTS, is_event
 
 DIRECTIONS = ("sendrecv", "sendonly", "recvonly", "inactive")
 
@@ -34,6 +36,21 @@ def checked_offer(offer: str, addresses: Sequence[str]) -> str:
         if section.ice is None or not (section.ice.usernameFragment and section.ice.password):
             raise PeerError("a section of the offer lacks a=ice-ufrag or a=ice-pwd", code="bad_sdp")
     return sdp
+
+
+def events_to_accept(sdp: str, mid: str | None) -> list[RTCRtpCodecParameters]:
+    """Of the telephone events that this section offers, one of each clock that we take."""
+    found: dict[int, RTCRtpCodecParameters] = {}
+    for media in SessionDescription.parse(sdp).media:
+        audio = {codec.payloadType for codec in media.rtp.codecs if not is_event(codec)}
+        for codec in media.rtp.codecs if media.kind == "audio" and media.rtp.muxId == mid else ():
+            is_ours = codec.payloadType in DYNAMIC_PAYLOAD_TYPES and codec.payloadType not in audio
+            if is_event(codec) and is_ours and codec.clockRate in EVENT_CLOCKS_HZ:
+                answer = RTCRtpCodecParameters(
+                    codec.mimeType, codec.clockRate, 1, codec.payloadType, parameters={EVENTS: None}
+                )
+                found.setdefault(codec.clockRate, answer)
+    return list(found.values())
 
 
 def _with_directions(lines: Sequence[str]) -> list[str]:

@@ -1,13 +1,14 @@
 """One call over WebRTC: Opus over RTP both ways, the messages of `wire.calls` on a data channel.
 
-The caller brings the data channel; without one the call is audio alone. Audio from the caller is kept for
+The caller brings the data channel; without one the call is audio and keys alone. Audio from the caller is kept for
 `INBOX_S` at most: what nobody took by then is too old to answer.
 
-aiortc 1.16 leaves three things to us, each done at one place below and watched over by a test: its jitter buffer holds
+aiortc 1.16 leaves four things to us, each done at one place below and watched over by a test: its jitter buffer holds
 80 ms and never drains after a loss, so what we put in its place hands every packet to ours (`voice.media.jitter`); it
-reassembles data-channel messages of any size, so a sender who goes beyond what the answer allowed is cut off; and a
-peer that vanishes is noticed after half a minute, so a line without packets for `SILENT_S` counts as dead (senders
-without anything to say send packets too: Opus DTX, RFC 7587 3.1.3, one each 400 ms).
+knows no telephone events, so we put them into the answer; it reassembles data-channel messages of any size, so a sender
+who goes beyond what the answer allowed is cut off; and a peer that vanishes is noticed after half a minute, so a line
+without packets for `SILENT_S` counts as dead (senders without anything to say send packets too: Opus DTX, RFC 7587
+3.1.3, one each 400 ms).
 """
 
 from __future__ import annotations
@@ -37,14 +38,17 @@ from aiortc.stats import RTCRemoteInboundRtpStreamStats
 from voice import metrics
 from voice.media.jitter import Packet
 from voice.media.rtp import RtpAudio
-from voice.transports.inside_aiortc import hand_over_packets, partial_bytes
-from voice.transports.offer import checked_offer
+from voice.media.telephone_event import Presses
+from voice.transports.boundary import Received
+from voice.transports.inbox import Inbox
+from voice.transports.inside_aiortc import accept, hand_over_packets, partial_bytes
+from voice.transports.offer import checked_offer, events_to_accept
 from wire import calls
 from wire.errors import PeerError, Unavailable
 from wire.ice import MAX_CANDIDATES, admitted_lines
 from wire.messages import decode, encode
 from wire.pcm import AUDIO_FRAME_S, Pcm16
-from wire.rtc import BAD_SDP, PacedTrack, asking_for_fec, audio_codecs, is_opus
+from wire.rtc import BAD_SDP, PacedTrack, asking_for_fec, audio_codecs, event_clocks_hz, is_opus
 from wire.sockets import Disconnected
 
 logger = logging.getLogger(__name__)
@@ -67,7 +71,6 @@ MAX_UNSENT = 256  # messages that wait for the data channel to open
 MAX_BUFFERED_BYTES = 262_144  # messages the caller does not take
 MAX_PARTIAL_BYTES = 524_288  # of a message under way; the answer allows 262,144 (aiortc)
 CLIENT_KINDS: tuple[type[calls.ClientMessage], ...] = calls.CLIENT_MESSAGES
-_WAKE: Pcm16 = np.zeros(0, np.int16)
 
 
 class WebRtcTransport:
@@ -89,15 +92,16 @@ class WebRtcTransport:
         self._timer: asyncio.TimerHandle | None = None  # for what is to be heard if no packet comes
         self._timer_s = 0.0  # when it is due; uvloop's handles do not tell
         self._packet_s = 0.0  # when the last one came
-        self._sources: set[int] = set()
-        self._last_timestamp: int | None = None
+        self._presses = Presses()
+        self._event_clocks_hz: dict[int, int] = {}  # by payload type
+        self._last_timestamps: dict[int, int] = {}  # by source
         self._num_wraps = 0
         self._clock_hz: int = calls.RTC_HZ  # of RTP
         self._channel: RTCDataChannel | None = None
         self._unsent: deque[str] = deque(maxlen=MAX_UNSENT)
         self._next_position = 0
         self._num_candidates = 0
-        self._inbox: asyncio.Queue[Pcm16 | calls.Played] = asyncio.Queue(round(INBOX_S / AUDIO_FRAME_S))
+        self._inbox = Inbox(round(INBOX_S * EARS_HZ))
         self._end: Exception | calls.Hangup | None = None
         self._changed = asyncio.Event()  # connected, or over
         self._opened = asyncio.Event()  # the data channel
@@ -113,7 +117,7 @@ class WebRtcTransport:
                 self._count_candidate()
         try:
             await self._peer.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
-            self._answer_one_audio()
+            self._answer_one_audio(sdp)
             await self._peer.setLocalDescription(await self._peer.createAnswer())
         except OperationError as error:
             raise PeerError(f"nothing in common: {error}", code="bad_sdp", http_status=422) from None
@@ -124,6 +128,7 @@ class WebRtcTransport:
         self._audio = RtpAudio(EARS_HZ, {codec.payloadType or 0: codec for codec in codecs})
         self._voice.encodes_opus = is_opus(codecs[0])
         self._clock_hz = codecs[0].clockRate
+        self._event_clocks_hz = event_clocks_hz(answer)
         return asking_for_fec(answer)
 
     async def add_candidates(self, fragment: str) -> None:
@@ -171,6 +176,7 @@ class WebRtcTransport:
                 async with asyncio.timeout(WATCH_S):
                     await self._ears.recv()  # never gives anything, because nothing is left to aiortc's decoder
             except TimeoutError:
+                self._look_at_partial()
                 self.listener_delay_s = await self._reported_delay_s()
                 if asyncio.get_running_loop().time() - self._packet_s > SILENT_S:
                     self.finish(Disconnected(f"no audio came for {SILENT_S:.0f} s"))
@@ -186,11 +192,11 @@ class WebRtcTransport:
                 return min(MAX_LISTENER_DELAY_S, delay_s)  # whatever the caller reports
         return None
 
-    async def receive(self) -> Pcm16 | calls.Played | calls.Hangup:
-        while self._end is None or not self._inbox.empty():
-            item = await self._inbox.get()
-            if item is not _WAKE:
-                return item
+    async def receive(self) -> Received:
+        item = await self._inbox.get()
+        if item is not None:
+            return item
+        assert self._end is not None
         if isinstance(self._end, calls.Hangup):
             return self._end
         raise self._end
@@ -210,7 +216,7 @@ class WebRtcTransport:
         if self._end is None:
             self._end = end
             self._changed.set()
-            self._put(_WAKE)
+            self._inbox.close()
 
     async def close(self) -> None:
         """Idempotent; what was posted leaves first where somebody takes it."""
@@ -244,6 +250,7 @@ class WebRtcTransport:
     def _count_packets(self) -> None:
         for fate, number in dataclasses.asdict(self._audio.take_counts()).items():
             metrics.RTP_PACKETS.labels(fate).inc(number)
+        metrics.RTP_PACKETS.labels("bad_event").inc(self._presses.take_num_bad())
 
     async def _flush(self) -> None:
         if self._unsent:  # a call that fails at once fails before the data channel is open
@@ -254,7 +261,7 @@ class WebRtcTransport:
             channel.on("bufferedamountlow", flushed.set)
             await flushed.wait()
 
-    def _answer_one_audio(self) -> None:
+    def _answer_one_audio(self, sdp: str) -> None:
         """Our voice on the first audio that goes both ways; everything else that is offered stays off."""
         for transceiver in self._peer.getTransceivers():
             if self._ears is None and transceiver.kind == "audio" and transceiver._offerDirection == "sendrecv":
@@ -263,6 +270,7 @@ class WebRtcTransport:
                 transceiver.sender.replaceTrack(self._voice)
                 self._sender = transceiver.sender
                 hand_over_packets(transceiver.receiver, self._on_packet)
+                accept(transceiver, events_to_accept(sdp, transceiver.mid))
             else:
                 transceiver.direction = "inactive"
         assert self._ears is not None, "checked_offer demands one"
@@ -290,7 +298,7 @@ class WebRtcTransport:
         if isinstance(message, calls.Hangup):
             self.finish(message)
         else:
-            self._put(message)
+            self._inbox.put(message)
 
     def _on_packet(self, packet: RtpPacket) -> None:
         now = self._packet_s = asyncio.get_running_loop().time()
@@ -298,21 +306,31 @@ class WebRtcTransport:
             self.finish(PeerError("too many streams, or a clock that goes to and fro", code="bad_audio"))
             return
         try:
-            num_samples = self._audio.num_samples(packet.payload, packet.payload_type)
-            seen = Packet(packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload, num_samples)
-            self._hear(self._audio.push(seen, packet.payload_type, now))
+            self._take_packet(packet, now)
         except Exception as error:  # noqa: BLE001 - one call ends, and says why: raised here it stops aiortc's transport
             self.finish(error)
+        self._look_at_partial()
+
+    def _take_packet(self, packet: RtpPacket, now: float) -> None:
+        num_samples = self._audio.num_samples(packet.payload, packet.payload_type)
+        seen = Packet(packet.sequence_number, packet.timestamp, packet.ssrc, packet.payload, num_samples)
+        if (clock_hz := self._event_clocks_hz.get(packet.payload_type)) is None:
+            self._hear(self._audio.push(seen, packet.payload_type, now))
+            return
+        if key := self._presses.push(packet.payload, packet.timestamp, packet.ssrc, clock_hz):
+            self._inbox.put(calls.Dtmf(key))
+        self._hear(self._audio.pass_over(seen, now))
+
+    def _look_at_partial(self) -> None:
         if partial_bytes(self._peer) > MAX_PARTIAL_BYTES:
             self.finish(PeerError("message of unlimited length on the data channel", code="too_large"))
 
     def _is_sane(self, packet: RtpPacket) -> bool:
         """Else aiortc could not write its receiver reports any more, and would never end."""
-        self._sources.add(packet.ssrc)
-        if self._last_timestamp is not None and abs(packet.timestamp - self._last_timestamp) > 1 << 31:
-            self._num_wraps += 1
-        self._last_timestamp = packet.timestamp
-        return len(self._sources) <= MAX_SOURCES and self._num_wraps <= MAX_WRAPS
+        last = self._last_timestamps.get(packet.ssrc, packet.timestamp)
+        self._last_timestamps[packet.ssrc] = packet.timestamp
+        self._num_wraps += abs(packet.timestamp - last) > 1 << 31
+        return len(self._last_timestamps) <= MAX_SOURCES and self._num_wraps <= MAX_WRAPS
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -327,7 +345,7 @@ class WebRtcTransport:
 
     def _hear(self, pcm: Pcm16) -> None:
         if pcm.size:
-            self._put(pcm)
+            self._inbox.put(pcm)
         if self._timer is not None and not self._audio.has_hole:
             return  # nothing is due earlier than it was, and a timer that comes too early looks again
         wake_s = self._audio.wake_s()
@@ -341,15 +359,6 @@ class WebRtcTransport:
         if sample >= self._next_position:
             self._next_position = sample + round(POSITION_S * calls.RTC_HZ)
             self._post(encode(calls.Position(sample)))
-
-    def _put(self, item: Pcm16 | calls.Played) -> None:
-        if self._end is not None and item is not _WAKE:
-            return
-        if self._inbox.full():
-            self._inbox.get_nowait()
-        if isinstance(item, np.ndarray) and item.size > INBOX_S * EARS_HZ:
-            item = item[-round(INBOX_S * EARS_HZ) :]
-        self._inbox.put_nowait(item)
 
     def _post(self, text: str) -> None:
         if self._peer.sctp is None:  # the caller has no data channel
@@ -376,7 +385,7 @@ class WebRtcTransport:
             raise self._end
 
 
-def _parse(data: str | bytes) -> calls.Played | calls.Hangup:
+def _parse(data: str | bytes) -> calls.Played | calls.Dtmf | calls.Hangup:
     """Raises: PeerError."""
     if len(data) > MAX_EVENT_BYTES:
         raise PeerError(f"message of {len(data)} bytes; at most {MAX_EVENT_BYTES}", code="too_large")

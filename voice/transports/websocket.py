@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from starlette.websockets import WebSocket
 
+from voice.transports.boundary import Received
 from wire import calls
 from wire.errors import PeerError
 from wire.pcm import Pcm16, from_bytes, to_bytes
@@ -29,7 +30,7 @@ class WebSocketTransport:
         self.sample_rate_hz, self.output_sample_rate_hz = first.sample_rate_hz, first.output_sample_rate_hz
         return first
 
-    async def receive(self) -> Pcm16 | calls.Played | calls.Hangup:
+    async def receive(self) -> Received:
         message = await self.socket.receive()
         match message:
             case bytes():

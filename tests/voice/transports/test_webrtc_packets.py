@@ -34,7 +34,7 @@ def packets() -> list[RtpPacket]:
 
 async def heard(transport: WebRtcTransport) -> list[Pcm16]:
     found = []
-    while not transport._inbox.empty():
+    while len(transport._inbox):
         item = await transport.receive()
         assert isinstance(item, np.ndarray)
         found.append(item)
@@ -123,9 +123,9 @@ def test_a_peer_that_would_break_aiortcs_reports_is_cut_off(kind: str) -> None:
                 packet.timestamp = (1 << 32) - 1 if number % 2 else 0
             transport._on_packet(packet)
             accepted += transport._end is None
-        queued = len(await heard(transport)) if transport._end is None else transport._inbox.qsize()
-        transport._put(np.zeros(320, np.int16))  # nothing is taken after the end
-        assert transport._inbox.qsize() == queued
+        queued = len(await heard(transport)) if transport._end is None else len(transport._inbox)
+        transport._inbox.put(np.zeros(320, np.int16))  # nothing is taken after the end
+        assert len(transport._inbox) == queued
         assert isinstance(transport._end, PeerError)
         await transport.close()
         return accepted, queued
