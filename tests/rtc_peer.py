@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import aiohttp
-from aiortc import RTCConfiguration, RTCPeerConnection
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
 
+from voice.transports.webrtc import WebRtcTransport
 from wire import calls
 from wire.ice import use_addresses
 from wire.rtc import PacedTrack
 
+OPUS = "audio/opus"
 QUIET = calls.Hello(1, 48000, 48000, greeting=False)
 
 
@@ -64,9 +66,39 @@ async def until_free(base: str, timeout_s: float) -> None:
 
 
 async def connected(connection: RTCPeerConnection, timeout_s: float = 10.0) -> None:
+    await until_state(connection, "connected", timeout_s)
+
+
+async def until_state(connection: RTCPeerConnection, state: str, timeout_s: float = 10.0) -> None:
     changed = asyncio.Event()
     connection.on("connectionstatechange", changed.set)
     async with asyncio.timeout(timeout_s):
-        while connection.connectionState != "connected":
+        while connection.connectionState != state:
             changed.clear()
             await changed.wait()
+
+
+def prefer(connection: RTCPeerConnection, mime_type: str) -> None:
+    """Offer this codec alone."""
+    codecs = RTCRtpSender.getCapabilities("audio").codecs
+    connection.getTransceivers()[0].setCodecPreferences([codec for codec in codecs if codec.mimeType == mime_type])
+
+
+@contextlib.asynccontextmanager
+async def direct_call(
+    change: Callable[[str], str] = lambda offer: offer, codec: str = OPUS
+) -> AsyncIterator[tuple[RTCPeerConnection, WebRtcTransport]]:
+    """A peer and a transport that are connected, without a server: `change` is made to the offer."""
+    transport = WebRtcTransport([], ["127.0.0.1"])
+    async with peer() as connection:
+        prefer(connection, codec)
+        answer = await transport.answer(change(await offer_of(connection)))
+        await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+        track = connection.getSenders()[0].track
+        assert isinstance(track, PacedTrack)
+        track.encodes_opus = codec == OPUS
+        await asyncio.gather(connected(connection), transport.wait_connected(10))
+        try:
+            yield connection, transport
+        finally:
+            await transport.close()

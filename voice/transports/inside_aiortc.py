@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 
 from aiortc import RTCPeerConnection, RTCRtpCodecParameters, RTCRtpReceiver, RTCRtpTransceiver
 from aiortc.rtp import RtpPacket
+
+CANCELLED_S = 0.1  # for tasks that were cancelled to end
 
 
 class _PacketTap:
@@ -36,3 +40,21 @@ def accept(transceiver: RTCRtpTransceiver, more: Sequence[RTCRtpCodecParameters]
 def partial_bytes(peer: RTCPeerConnection) -> int:
     """What SCTP holds of messages that are not complete."""
     return (1 << 20) - peer.sctp._advertised_rwnd if peer.sctp is not None else 0
+
+
+async def tear_down(peer: RTCPeerConnection, limit_s: float) -> None:
+    """What `close` did not come to, because it waits for a task that has died: nothing goes on, the peer is told."""
+    sctp = peer.sctp
+    dtls = {transceiver.sender.transport for transceiver in peer.getTransceivers()}
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            if sctp is not None:
+                await sctp.stop()
+                dtls.add(sctp.transport)
+            for transport in dtls:
+                await transport.stop()
+                await transport.transport.stop()
+    for transceiver in peer.getTransceivers():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CANCELLED_S):  # it cancels its tasks, then waits for the one that has died
+                await transceiver.sender.stop()

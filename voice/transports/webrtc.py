@@ -14,7 +14,6 @@ without packets for `SILENT_S` counts as dead (senders without anything to say s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import logging
 from collections import deque
@@ -41,7 +40,7 @@ from voice.media.rtp import RtpAudio
 from voice.media.telephone_event import Presses
 from voice.transports.boundary import Received
 from voice.transports.inbox import Inbox
-from voice.transports.inside_aiortc import accept, hand_over_packets, partial_bytes
+from voice.transports.inside_aiortc import accept, hand_over_packets, partial_bytes, tear_down
 from voice.transports.offer import checked_offer, events_to_accept
 from wire import calls
 from wire.errors import PeerError, Unavailable
@@ -105,6 +104,7 @@ class WebRtcTransport:
         self._end: Exception | calls.Hangup | None = None
         self._changed = asyncio.Event()  # connected, or over
         self._opened = asyncio.Event()  # the data channel
+        self._is_torn_down = False
 
     async def answer(self, offer: str) -> str:
         """Take the caller's SDP offer, return our SDP answer with all candidates in it.
@@ -224,6 +224,8 @@ class WebRtcTransport:
         if self._timer is not None:
             self._timer.cancel()
         self._count_packets()
+        if self._is_torn_down:
+            return
         if self._peer.connectionState == "connected":
             try:
                 async with asyncio.timeout(FLUSH_S):
@@ -235,17 +237,9 @@ class WebRtcTransport:
                 await self._peer.close()
         except TimeoutError:
             logger.warning("a connection did not close within %.0f s", CLOSE_S)
-            await self._tear_down()
-
-    async def _tear_down(self) -> None:
-        """What aiortc did not come to, so that nothing is sent or received any more."""
-        self._voice.stop()
-        for transceiver in self._peer.getTransceivers():
-            dtls = transceiver.sender.transport
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CLOSE_S):
-                    await dtls.stop()
-                    await dtls.transport.stop()
+            self._voice.stop()
+            await tear_down(self._peer, CLOSE_S)
+            self._is_torn_down = True
 
     def _count_packets(self) -> None:
         for fate, number in dataclasses.asdict(self._audio.take_counts()).items():

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
-from aiortc import RTCPeerConnection, RTCRtpSender, RTCSessionDescription
 from aiortc.rtp import RtpPacket
 
-from tests.rtc_peer import connected, offer_of, peer
+from tests.rtc_peer import OPUS, direct_call, offer_of, peer, prefer
 from voice.transports.webrtc import WebRtcTransport
 from wire import calls
-from wire.rtc import PacedTrack, audio_codecs
+from wire.rtc import audio_codecs
 
-OPUS, PCMU = "audio/opus", "audio/PCMU"
+PCMU = "audio/PCMU"
 
 
-async def offer_with(connection: RTCPeerConnection, events: dict[int, int], *, first: bool = False) -> str:
+def with_events(offer: str, events: dict[int, int], *, first: bool = False) -> str:
     """Events by payload type at these clocks, before or behind the audio."""
     lines = []
-    for line in (await offer_of(connection)).splitlines():
+    for line in offer.splitlines():
         if line.startswith("m=audio"):
             words, more = line.split(), [str(payload_type) for payload_type in events]
             line = " ".join([*words[:3], *more, *words[3:]] if first else [*words, *more])
@@ -33,16 +30,11 @@ async def offer_with(connection: RTCPeerConnection, events: dict[int, int], *, f
     return "\r\n".join([*lines, ""])
 
 
-def prefer(connection: RTCPeerConnection, mime_type: str) -> None:
-    codecs = RTCRtpSender.getCapabilities("audio").codecs
-    connection.getTransceivers()[0].setCodecPreferences([codec for codec in codecs if codec.mimeType == mime_type])
-
-
 async def answered(events: dict[int, int], *, first: bool = False, codec: str = OPUS) -> tuple[str, dict[int, int]]:
     transport = WebRtcTransport([], ["127.0.0.1"])
     async with peer() as connection:
         prefer(connection, codec)
-        answer = await transport.answer(await offer_with(connection, events, first=first))
+        answer = await transport.answer(with_events(await offer_of(connection), events, first=first))
     await transport.close()
     return answer, transport._event_clocks_hz
 
@@ -75,24 +67,6 @@ async def test_of_two_with_one_clock_one_is_taken() -> None:
     assert (await answered({101: 8000, 102: 8000}))[1] == {101: 8000}
 
 
-@contextlib.asynccontextmanager
-async def call(events: dict[int, int], codec: str = OPUS) -> AsyncIterator[tuple[RTCPeerConnection, WebRtcTransport]]:
-    transport = WebRtcTransport([], ["127.0.0.1"])
-    async with peer() as connection:
-        prefer(connection, codec)
-        answer = await transport.answer(await offer_with(connection, events))
-        await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
-        sender = connection.getSenders()[0]
-        track = sender.track
-        assert isinstance(track, PacedTrack)
-        track.encodes_opus = codec == OPUS
-        await asyncio.gather(connected(connection), transport.wait_connected(10))
-        try:
-            yield connection, transport
-        finally:
-            await transport.close()
-
-
 async def keys(transport: WebRtcTransport, count: int) -> str:
     """Of what comes between the audio."""
     found = ""
@@ -106,7 +80,7 @@ async def keys(transport: WebRtcTransport, count: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", [OPUS, PCMU])
 async def test_packets_of_events_come_through_aiortc_between_the_audio(codec: str) -> None:
-    async with call({101: 8000, 110: 48000}, codec) as (connection, transport):
+    async with direct_call(lambda sdp: with_events(sdp, {101: 8000, 110: 48000}), codec) as (connection, transport):
         sender = connection.getSenders()[0]
         for number, (payload_type, event) in enumerate([(101, 1), (101, 11), (110, 5)]):
             for n in range(4):
@@ -121,7 +95,7 @@ async def test_packets_of_events_come_through_aiortc_between_the_audio(codec: st
 
 @pytest.mark.slow
 async def test_keys_may_come_as_messages_as_well() -> None:
-    async with call({}) as (_, transport):
+    async with direct_call() as (_, transport):
         transport._on_message('{"type":"dtmf","digits":"42#"}')
         assert await keys(transport, 3) == "42#"
 

@@ -108,6 +108,26 @@ def test_a_bug_of_ours_ends_the_call_and_is_told(new_loop: Callable[[], asyncio.
         runner.run(play())
 
 
+def test_sources_may_have_clocks_of_their_own() -> None:
+    """RFC 3550, 5.1: each begins anywhere; a gateway may send keys from another source than the voice."""
+
+    async def play() -> Exception | object | None:
+        transport = WebRtcTransport([], ["127.0.0.1"])
+        transport._audio = RtpAudio(EARS_HZ, {111: OPUS})
+        transport._event_clocks_hz = {101: 8000}
+        for number, packet in enumerate(packets()):
+            event = RtpPacket(payload_type=101, sequence_number=number, timestamp=(1 << 32) - 1 - number)
+            event.ssrc, event.payload = 8, b"\x0b\x0a\0\xff"
+            transport._on_packet(packet)
+            transport._on_packet(event)
+        end, num_lost = transport._end, transport._audio.take_counts().lost
+        await transport.close()
+        return end or num_lost
+
+    with asyncio.Runner() as runner:
+        assert not runner.run(play())
+
+
 @pytest.mark.parametrize("kind", ["sources", "clock"])
 def test_a_peer_that_would_break_aiortcs_reports_is_cut_off(kind: str) -> None:
     """64 sources, or a timestamp that alternates, make its RTCP task fail, and closing then waits for ever."""
