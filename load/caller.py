@@ -115,6 +115,10 @@ class Caller:
         """The same for what is no utterance: noise, tones."""
         self._saying.append(_Saying(Speech("", "", pcm, 0, pcm.size), is_utterance=False))
 
+    async def press(self, key: str) -> None:
+        """Beside what is being said. Raises: LineClosed."""
+        await self._line.send(calls.Dtmf(key))
+
     async def until_said(self) -> None:
         while self._saying:
             await self._next_change()

@@ -33,6 +33,7 @@ from load.steps import (
     Expect,
     FaultNow,
     HangUp,
+    Key,
     Noise,
     Redial,
     Repeat,
@@ -276,6 +277,11 @@ class _Speaker:
             case Noise() | Dtmf():
                 caller.play(part.sounds[placed.number])
                 await caller.until_said()
+            case Key() as step:
+                for key in step.keys:
+                    await caller.press(key)
+                    await asyncio.sleep(step.every_ms / 1000)
+                self._since_s = self._clock()
             case FaultNow() as step:
                 self._performance.faults.set(step.fault)
             case Expect() as step:

@@ -7,10 +7,10 @@ scenario's seed, the call's number and the step's place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from load.faults.parse import Fault, parse_fault, parse_faults
 from load.speech.corpus import Corpus, Utterance, fillers_of
@@ -23,6 +23,7 @@ from load.steps import (
     Expect,
     FaultNow,
     HangUp,
+    Key,
     Noise,
     Redial,
     Repeat,
@@ -41,6 +42,9 @@ MAX_LISTED = 20  # names in an error
 NUM_TALKERS = 8  # utterances that babble is made of
 
 Transport: TypeAlias = Literal["websocket", "webrtc", "realtime", "pipecat", "twilio"]
+
+
+HAVE_KEYS: frozenset[Transport] = frozenset({"websocket", "webrtc"})
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,7 @@ def parse_scenario(document: Document, corpus: Corpus) -> Scenario:
         faults = parse_faults(file.faults)
         steps = _parse_steps(file.steps, "steps", corpus)
         _check_order(steps, "steps", is_hung_up=False)
+        _check_transports(steps, file.transports)
         if (num_steps := _num_played(steps)) > MAX_STEPS:
             raise Invalid("steps", f"with repetitions there are {num_steps}; at most {MAX_STEPS}")
     except Invalid as error:
@@ -234,6 +239,11 @@ def _check_order(steps: tuple[Step, ...], where: str, *, is_hung_up: bool) -> bo
         elif is_hung_up and not isinstance(step, Expect | FaultNow | Silence):
             raise Invalid(at, "there is no call any more: redial first")
     return is_hung_up
+
+
+def _check_transports(steps: tuple[Step, ...], transports: Sequence[Transport]) -> None:
+    if any(isinstance(step, Key) for step in _flat(steps)) and not set(transports or get_args(Transport)) <= HAVE_KEYS:
+        raise Invalid("transports", f"`key` is for {' and '.join(sorted(HAVE_KEYS))}: name no other, and at least one")
 
 
 def _flat(steps: tuple[Step, ...]) -> Iterator[Step]:

@@ -13,6 +13,7 @@ from load.record import TurnOutcome
 from load.speech.delivery import Delivery
 from load.speech.dtmf import KEYS
 from load.speech.noise import NoiseKind
+from wire import calls
 from wire.strict import Invalid
 
 MAX_MS = 3_600_000.0
@@ -124,7 +125,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Dtmf:
-    """Keys of a telephone, as tones in the audio: no transport here negotiates RFC 4733."""
+    """Keys of a telephone, as tones in the audio alone: what a gateway lets through that does not tell of them."""
 
     NAME: ClassVar[str] = "dtmf"
     SHORT: ClassVar[str] = "keys"
@@ -138,6 +139,23 @@ class Dtmf:
             raise ValueError("all keys together must take at most an hour")
         if not self.keys or set(self.keys) - set("".join(KEYS)):
             raise Invalid("keys", f"takes keys of {' '.join(''.join(KEYS))}, got '{self.keys}'")
+
+
+@dataclass(frozen=True)
+class Key:
+    """Keys of a telephone, told as such: by telephone events (RFC 4733) over WebRTC, by messages over the WebSocket."""
+
+    NAME: ClassVar[str] = "key"
+    SHORT: ClassVar[str] = "keys"
+    keys: str
+    every_ms: float = 250.0
+
+    def __post_init__(self) -> None:
+        require_positive(every_ms=self.every_ms)
+        if not self.keys or set(self.keys) - set(calls.KEYS):
+            raise Invalid("keys", f"takes keys of {' '.join(calls.KEYS)}, got '{self.keys}'")
+        if len(self.keys) * self.every_ms > MAX_MS:
+            raise ValueError("all keys together must take at most an hour")
 
 
 @dataclass(frozen=True)
@@ -239,6 +257,7 @@ Step: TypeAlias = (
     | Silence
     | Noise
     | Dtmf
+    | Key
     | HangUp
     | Redial
     | FaultNow
@@ -254,6 +273,7 @@ STEPS = (
     Silence,
     Noise,
     Dtmf,
+    Key,
     HangUp,
     Redial,
     FaultNow,

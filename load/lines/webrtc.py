@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import cast
+
+from aiortc import RTCDtlsTransport
 
 from load.lines.boundary import SERVER_KINDS, Line, LineClosed, is_here
+from load.lines.keys import KeyedTransport, agreed_payload_type, offering_keys
 from load.lines.offers import post_offer, refusal
 from load.lines.rtc_peer import RtcPeer
 from wire import calls
@@ -19,8 +23,24 @@ DEAD_S = 1.0  # the server sends a packet every 20 ms, also while it is silent
 class RtcLine(RtcPeer):
     def __init__(self) -> None:
         super().__init__("events", DEAD_S)
+        self._keys: KeyedTransport | None = None
+
+    async def offer(self) -> str:
+        return offering_keys(await super().offer())
+
+    def agree_on_keys(self, answer: str) -> None:
+        """Of a call that is connected."""
+        sender, payload_type = self._peer.getSenders()[0], agreed_payload_type(answer)
+        if payload_type is not None:
+            self._keys = KeyedTransport(sender.transport, payload_type)
+            sender.setTransport(cast(RTCDtlsTransport, self._keys))
 
     async def send(self, message: calls.ClientMessage) -> None:
+        if isinstance(message, calls.Dtmf):
+            if self._keys is None:
+                raise LineClosed(None, "the server takes no telephone events, and so no keys")
+            self._keys.press(message.digits)
+            return
         if self._channel.readyState != "open":
             raise LineClosed(None, "the data channel is closed")
         self._channel.send(encode(message))
@@ -37,6 +57,7 @@ async def rtc_line(url: str, hello: calls.Hello, key: str | None) -> AsyncIterat
     async with contextlib.aclosing(RtcLine()) as line:
         answer = await _offer(url, await line.offer(), hello, key)
         async with line.answered(answer, url):
+            line.agree_on_keys(answer)
             yield line
 
 

@@ -1,7 +1,4 @@
-"""Keys of a telephone as tones within the audio (ITU-T Q.23, Q.24). Pure.
-
-No transport here negotiates telephone events (RFC 4733): aiortc does not, and a WebSocket has none. So keys are heard.
-"""
+"""Keys of a telephone as tones within the audio (ITU-T Q.23, Q.24), which nobody is told of but by ear. Pure."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from load.steps import (
     Expect,
     FaultNow,
     HangUp,
+    Key,
     Noise,
     Redial,
     Repeat,
@@ -62,12 +63,14 @@ def test_every_step_is_read_with_its_fields_or_bare(tmp_path: Path) -> None:
   - silence: {for_ms: 200, sends: false}
   - noise: {for_ms: 300, kind: babble}
   - dtmf: "12#"
+  - key: "12#"
   - repeat: {times: 2, steps: [say: "yes", wait_for_answer]}
   - fault: {kind: llm_stall, for_s: 2.0}
   - hang_up
   - redial: 50
   - expect: answered
   - expect: {within_ms: 700, contains: hello there}
+transports: [websocket, webrtc]
 """,
     )
     assert scenario.steps == (
@@ -82,6 +85,7 @@ def test_every_step_is_read_with_its_fields_or_bare(tmp_path: Path) -> None:
         Silence(200, sends=False),
         Noise(300, "babble"),
         Dtmf("12#"),
+        Key("12#"),
         Repeat(2, (Say("yes"), WaitForAnswer())),
         FaultNow(LlmStall(for_s=2.0)),
         HangUp(),
@@ -126,6 +130,13 @@ def test_the_setting_is_read_with_its_defaults(tmp_path: Path) -> None:
         (HEAD + "  - silence: long\n", "s.yaml:4: steps[0].silence.for_ms: expected float, got str 'long'"),
         (HEAD + "  - silence: 0\n", "s.yaml:4: steps[0].silence.for_ms: must be above 0"),
         (HEAD + "  - dtmf: 12x\n", "s.yaml:4: steps[0].dtmf.keys: takes keys of 1 2 3 A"),
+        (HEAD + "  - key: 12x\n", "s.yaml:4: steps[0].key.keys: takes keys of 0 1 2 3"),
+        (
+            HEAD + "  - key: {keys: '12', every_ms: 2000000}\n",
+            "s.yaml:4: steps[0].key: all keys together must take at",
+        ),
+        (HEAD + "  - key: '1'\n", "s.yaml:1: transports: `key` is for webrtc and websocket"),
+        (HEAD + "  - key: '1'\ntransports: [twilio, webrtc]\n", "s.yaml:5: transports: `key` is for webrtc and"),
         (HEAD + "  - wait_for_answer: strat\n", "s.yaml:4: steps[0].wait_for_answer.until: expected one of start, end"),
         (HEAD + "  - say: {utterance: 'yes', delivery: {speed: 9}}\n", "speed and pitch must be 0.5 to 2"),
         (HEAD + "  - expect: {what: speech}\n", "s.yaml:4: steps[0].expect.within_ms: missing: how long?"),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import time
 
 import numpy as np
 import pytest
 
+from load.dial import Dial
+from load.faults.site import Site
+from load.performance import Venue, perform
+from load.rehearsal import Part
+from load.scenario import Scenario, Transport
+from load.steps import Key, Silence, WaitForAnswer
 from tests.caller import Caller, calling
 from tests.speech import clip, silence
 from tests.voice.conftest import Stage
@@ -125,6 +133,25 @@ async def test_a_square_in_the_middle_of_a_sentence_waits_for_its_end(stage: Sta
 
     assert (turn.turn, turn.text) == (1, "[The caller keyed in: 9] Hello there.")
     assert len(stage.llm.prompts) == 1
+
+
+@pytest.mark.parametrize("transport", ["websocket", "webrtc"])
+async def test_a_scenario_presses_keys(stage: Stage, transport: Transport) -> None:
+    stage.llm.replies = [LONG, "Done."]
+    steps = (Key("47#"), WaitForAnswer("start"), Silence(300), Key("1", every_ms=100), Key("2#"), WaitForAnswer())
+    scenario = Scenario(name="test", about="a test", steps=steps, transports=(transport,))
+    start_s, numbers = time.monotonic(), itertools.count(1)
+    async with stage.up() as base:
+        url = base.replace("http", "ws") + "/v1/calls" if transport == "websocket" else f"{base}/v1/calls/rtc"
+        venue = Venue(Dial(url, transport), Site(), lambda: time.monotonic() - start_s, lambda: next(numbers))
+        course = await perform(scenario, Part({}, {}), venue, seed=0, scheduled_s=0.0)
+
+    assert course.problems == []
+    [act] = course.acts
+    finals = [message["text"] for _, message in act.record.messages if message["type"] == "final"]
+    assert finals == ["[The caller keyed in: 4 7]", "[The caller keyed in: 1 2]"]
+    outcomes = [message["outcome"] for _, message in act.record.messages if message["type"] == "turn"]
+    assert outcomes == ["interrupted", "answered"]
 
 
 async def test_keys_are_in_no_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

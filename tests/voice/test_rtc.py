@@ -65,6 +65,23 @@ async def test_a_turn_that_the_hangup_cuts_off_is_told_before_the_bye(stage: Sta
     assert turn.latency_ms is not None
 
 
+async def test_keys_that_are_told_over_rtp_are_answered_and_silence_the_agent(stage: Stage) -> None:
+    stage.llm.replies = ["word " * 60, "Done."]
+    pcm, _ = clip("hello_world", 48000)
+    async with stage.up() as base, rtc_calling(base, QUIET) as caller:
+        await caller.until(calls.Ready)
+        caller.say(pcm)
+        await caller.until(calls.Position, lambda position: position.sample > 24000)
+        await caller.send(calls.Dtmf("47"))
+        await caller.until(calls.Clear)
+        await caller.send(calls.Dtmf("11#"))
+        second = await caller.until(calls.Turn, lambda turn: turn.turn == 2)
+
+    assert caller.of(calls.Turn)[0].outcome == "interrupted"
+    assert (second.text, second.heard) == ("[The caller keyed in: 4 7 1 1]", "Done.")
+    assert not [message for message in caller.of(calls.Final) if "Hello" in message.text and message.turn == 2]
+
+
 async def test_positions_count_the_agents_samples_and_precede_none_of_its_words(stage: Stage) -> None:
     stage.greeting = "One two three four five."
     async with stage.up() as base, rtc_calling(base) as caller:
