@@ -39,7 +39,7 @@ ACKNOWLEDGE_S = 0.1
 ANSWER_TIMEOUT_S = 10.0
 WAITS_S = (0.3, 4.0)  # of an answer, before somebody speaks over it
 NUM_WORDS = 70  # of an answer: 8.4 s
-LAYED_S = 0.5  # of what was heard last, laid over what was said
+LAID_S, LEAST_S = 0.8, 0.2  # of what was heard last, laid over what was said; the least of it that tells the place
 ALIKE = 0.8  # less is another place
 FRAME_SAMPLES = round(AUDIO_FRAME_S * calls.RTC_HZ)
 GOALS_MS = {"websocket": 40, "webrtc": 80}
@@ -158,9 +158,9 @@ class Played:
     def sample(self, at_s: float, base: int) -> int | None:
         """None where what sounded cannot be told."""
         end = self._playing.position(at_s) - self._first
-        heard = self._pcm[max(0, end - round(LAYED_S * calls.RTC_HZ)) : end]
+        heard = self._pcm[max(0, end - round(LAID_S * calls.RTC_HZ)) : end]
         loud = audible(heard, calls.RTC_HZ)
-        if not loud:
+        if not loud or heard.size - loud[0].start < LEAST_S * calls.RTC_HZ:
             return None
         at, alike = find(heard[loud[0].start :], self._said)
         return base + at + heard.size - loud[0].start if alike > ALIKE else None

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.ends import Tap, said_by_callers
-from bench.listening import TICK_S, find, play
+from bench.listening import TICK_S, RtpPacket, find, play
 from bench.media import metrics, total
 from bench.observed import Observed, observed_server
 from load.caller import Caller, Speech
@@ -97,14 +97,20 @@ async def impair(path: CallPath, faults: Sequence[NetworkFault], begun_s: float)
         path.change([])
 
 
+@dataclass(frozen=True)
+class Ended:
+    record: CallRecord
+    begun_s: float
+    packets: list[RtpPacket]
+
+
 async def call(
     server: Observed, number: int, faults: Sequence[NetworkFault], rng: np.random.Generator, wait_s: float
-) -> dict[str, Phase]:
+) -> Ended:
     """`number`: of the call, as the server counts them."""
     await asyncio.sleep(wait_s)
     dial = Dial(server.url("webrtc"), "webrtc")
     rate_hz, output_hz = dial.rates_hz
-    said = said_by_callers(rate_hz)
     async with (
         call_path(dial.url, [], rng, is_open=True) as path,
         dial.at(path.url).line(greeting=False) as line,
@@ -114,14 +120,18 @@ async def call(
         record = CallRecord(number, "impaired", "webrtc", 0, rate_hz, output_hz, begun_s, begun_s)
         impairing = tasks.create_task(impair(path, faults, begun_s))
         caller = Caller(line, record, time.monotonic)
-        await caller.run(converse(caller, said, begun_s + LAST_S))
+        await caller.run(converse(caller, said_by_callers(rate_hz), begun_s + LAST_S))
         impairing.cancel()
-    if record.outcome != "completed":
-        print(f"a call was {record.outcome}: {record.reason}")
+    return Ended(record, begun_s, tap.packets)
+
+
+def phases_of(ended: Ended, ears: Pcm16, came_s: np.ndarray) -> dict[str, Phase]:
+    if ended.record.outcome != "completed":
+        print(f"a call was {ended.record.outcome}: {ended.record.reason}")
     phases = {name: Phase() for name in PHASES}
-    note_turns(phases, record, begun_s)
-    note_delays(phases, record, begun_s, said, *server.ears(number))
-    note_made_up(phases, record, begun_s, tap)
+    note_turns(phases, ended.record, ended.begun_s)
+    note_delays(phases, ended.record, ended.begun_s, ears, came_s)
+    note_made_up(phases, ended)
     return phases
 
 
@@ -138,9 +148,8 @@ def note_turns(phases: dict[str, Phase], record: CallRecord, begun_s: float) -> 
             phase.latencies_s.append(turn.latency_s)
 
 
-def note_delays(
-    phases: dict[str, Phase], record: CallRecord, begun_s: float, said: Speech, ears: Pcm16, came_s: np.ndarray
-) -> None:
+def note_delays(phases: dict[str, Phase], record: CallRecord, begun_s: float, ears: Pcm16, came_s: np.ndarray) -> None:
+    said = said_by_callers(record.sample_rate_hz)
     resampler = Resampler(record.sample_rate_hz, EARS_HZ)
     spoken = np.concatenate([resampler.push(said.pcm), resampler.flush()])
     first, last = (round(border * EARS_HZ / record.sample_rate_hz) for border in (said.start, said.end))
@@ -162,10 +171,10 @@ def note_delays(
                 phase.delays_s.append(float(came_s[near + at + window - 1]) - sent_s)
 
 
-def note_made_up(phases: dict[str, Phase], record: CallRecord, begun_s: float, tap: Tap) -> None:
-    playing = play(tap.packets, calls.RTC_HZ, FRAME_SAMPLES)
-    for heard in track_of(record).audible(begun_s, record.ended_s):
-        phase = phase_of(phases, heard.start_s - begun_s)
+def note_made_up(phases: dict[str, Phase], ended: Ended) -> None:
+    playing = play(ended.packets, calls.RTC_HZ, FRAME_SAMPLES)
+    for heard in track_of(ended.record).audible(ended.begun_s, ended.record.ended_s):
+        phase = phase_of(phases, heard.start_s - ended.begun_s)
         if phase is not None:
             borders = (heard.start_s + LISTENING_S, heard.end_s + LISTENING_S)
             first, last = (round((at_s - playing.start_s) / TICK_S) for at_s in borders)
@@ -179,13 +188,14 @@ async def measure(server: Observed, first: int, name: str, at_once: int, repeats
     for repeat in range(repeats):
         numbers = range(first + repeat * at_once, first + (repeat + 1) * at_once)
         rngs = [np.random.default_rng(number) for number in numbers]
-        for one in await asyncio.gather(
+        ended = await asyncio.gather(
             *(
                 call(server, number, PATHS[name], rng, place * STAGGER_S)
                 for place, (number, rng) in enumerate(zip(numbers, rngs, strict=True))
             )
-        ):
-            for phase, more in one.items():
+        )
+        for one in ended:
+            for phase, more in phases_of(one, *server.ears(one.record.number)).items():
                 phases[phase].add(more)
     return phases
 
