@@ -9,13 +9,21 @@ import re
 from collections.abc import Callable, Sequence
 
 from tts_engine.text import numbers
-from tts_engine.text.words import CURRENCIES, DENOMINATORS, MAGNITUDES, MONTHS, UNITS
+from tts_engine.text.words import (
+    CURRENCIES,
+    CURRENCY_CODES,
+    DENOMINATORS,
+    MAGNITUDES,
+    MONTH_ABBREVIATIONS,
+    MONTHS,
+    UNITS,
+)
 
 _PAUSE = ","
 _AMOUNT = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,24})(?:\.[0-9]{1,12})?"
 _NOT_IN_WORD = r"(?<![\w])"
-# Units that are words or letters elsewhere: only small, and only right behind the number.
-_TIGHT_UNITS = frozenset({"in", "m", "s", "g", "l", "h", "w", "v"})
+_LETTER_UNITS = frozenset("msghlLWV")  # another case is another thing
+_TIGHT_UNITS = frozenset({"in"})  # a word elsewhere: only right behind the number
 
 PLAIN = re.compile(rf"(?P<minus>(?<![\w)])[-−](?=[0-9]))?(?:{_AMOUNT}|\.[0-9]{{1,12}})(?!\w)|[0-9]{{1,24}}")
 CODE = re.compile(r"(?=[A-Za-z0-9]{0,23}[0-9])(?=[A-Za-z0-9]{0,23}[A-Za-z])[A-Za-z0-9]{2,24}")
@@ -71,8 +79,16 @@ def _money(match: re.Match[str], _: Words) -> list[str]:
 
 
 def _money_behind(match: re.Match[str], _: Words) -> list[str]:
-    one, many, *_rest = CURRENCIES[match["currency"]]
+    code = match["currency"]
+    one, many, *_rest = CURRENCIES[CURRENCY_CODES.get(code, code)]
     return [*numbers.decimal(match["amount"]), one if match["amount"] == "1" else many]
+
+
+def _money_with_comma(match: re.Match[str], _: Words) -> list[str]:
+    """€3,50"""
+    cents = int(match["cents"])
+    words = [*numbers.cardinal(match["euros"]), "euro" if match["euros"] == "1" else "euros"]
+    return [*words, *(["and", *numbers.below_hundred(cents), "cent" if cents == 1 else "cents"] if cents else [])]
 
 
 def _time(match: re.Match[str], _: Words) -> list[str]:
@@ -94,10 +110,45 @@ def _hour(match: re.Match[str], _: Words) -> list[str] | None:
 
 def _date(match: re.Match[str], _: Words) -> list[str] | None:
     month, day_of_month, year = int(match["month"]), int(match["day"]), match["year"]
+    if month > 12:  # as most of the world writes it
+        month, day_of_month = day_of_month, month
     if not 1 <= month <= 12 or not 1 <= day_of_month <= 31:
         return None
     said_year = numbers.year(year) if len(year) == 4 and year >= "1100" else numbers.plain(year)
     return [MONTHS[month - 1], *numbers.ordinal(str(day_of_month)), _PAUSE, *said_year]
+
+
+def _short_date(match: re.Match[str], _: Words) -> list[str] | None:
+    """30/11 and 12/25: only one of the numbers can be the month."""
+    first, second = int(match["first"]), int(match["second"])
+    if match[0] == "24/7":
+        return None
+    if 1 <= first <= 12 < second <= 31 and second != 16:  # of an inch
+        return [MONTHS[first - 1], *numbers.ordinal(str(second))]
+    if 1 <= second <= 12 < first <= 31:
+        return [MONTHS[second - 1], *numbers.ordinal(str(first))]
+    return None
+
+
+def _day_month(match: re.Match[str], _: Words) -> list[str] | None:
+    """30 November 2026"""
+    if not 1 <= int(match["day"]) <= 31:
+        return None
+    name = match["month"].lower()
+    month = MONTH_ABBREVIATIONS.get(name, name)
+    the = [] if re.search(r"\bthe\s$", match.string[: match.start()], re.IGNORECASE) else ["the"]
+    year = match["year"]
+    return [*the, *numbers.ordinal(match["day"]), "of", month, *([_PAUSE, *numbers.plain(year)] if year else [])]
+
+
+def _height(match: re.Match[str], _: Words) -> list[str]:
+    """5'10\""""
+    return [*numbers.cardinal(match["feet"]), "foot", *numbers.cardinal(match["inches"])]
+
+
+def _ip_address(match: re.Match[str], _: Words) -> list[str]:
+    first, *rest = [numbers.cardinal(part) for part in match[0].split(".")]
+    return [*first, *(word for part in rest for word in ("dot", *part))]
 
 
 def _telephone(match: re.Match[str], _: Words) -> list[str]:
@@ -144,19 +195,31 @@ def _range(match: re.Match[str], _: Words) -> list[str]:
     return [*numbers.plain(match["from"]), "to", *numbers.plain(match["to"])]
 
 
+def _measured_range(match: re.Match[str], _: Words) -> list[str] | None:
+    many = _many(match["unit"], is_apart=match["apart"] != "")
+    return many and [*numbers.decimal(match["from"]), "to", *numbers.decimal(match["to"]), *many[1].split()]
+
+
 def _version(match: re.Match[str], _: Words) -> list[str]:
     first, *rest = [numbers.cardinal(part) for part in match[0].split(".")]
     return [*first, *(word for part in rest for word in ("point", *part))]
 
 
 def _measure(match: re.Match[str], _: Words) -> list[str] | None:
-    unit, text = match["unit"], match[0]
-    if unit.lower() not in UNITS or (unit.lower() in _TIGHT_UNITS and (not unit.islower() or " " in text)):
+    names = _many(match["unit"], is_apart=match["apart"] != "")
+    if names is None:
         return None
-    one, many = UNITS[unit.lower()]
     minus = ["minus"] if match["minus"] else []
     words = numbers.decimal(match["amount"])
-    return [*minus, *words, *(one if words == ["one"] else many).split()]
+    return [*minus, *words, *names[words != ["one"]].split()]
+
+
+def _many(unit: str, *, is_apart: bool) -> tuple[str, str] | None:
+    """Singular and plural of a unit; None for what is none."""
+    key = unit.lower()
+    if (len(unit) == 1 and unit.isalpha() and unit not in _LETTER_UNITS) or (key in _TIGHT_UNITS and is_apart):
+        return None
+    return UNITS.get(key.replace("° ", "°"))
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -167,7 +230,12 @@ Rule = Callable[[re.Match[str], Words], "list[str] | None"]
 
 # A blank in these patterns is only for the eye; \s is a blank that counts.
 _HALF = r"(?P<half>[ap])\.?m (?:\.(?=\s*(?-i:[a-z0-9,;:)–—-])))? (?!\w)"
+_CODES = "|".join(CURRENCY_CODES)
+_RANGED = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,9})(?:\.[0-9]{1,4})?"
+_UNIT = r"(?P<apart>\s?)(?P<unit>%|°\s?[cf](?!\w)|°|km/h|k?m²|sq\sft|[a-z]{1,4})(?![\w])"
+_MONTH = "|".join((*MONTHS, *MONTH_ABBREVIATIONS)).title()
 RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (re.compile(r"€\s?(?P<euros>[0-9]{1,7}),(?P<cents>[0-9]{2})(?![0-9])"), _money_with_comma),
     (
         re.compile(
             rf"(?P<minus>(?<![\w)])[-−])?(?P<currency>[$€£¥₩₹])\s?(?P<amount>{_AMOUNT}|\.[0-9]{{1,2}})"
@@ -175,7 +243,9 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
         ),
         _money,
     ),
-    (re.compile(rf"(?P<amount>{_AMOUNT})\s?(?P<currency>[€£₩₹])(?![0-9])"), _money_behind),
+    (re.compile(rf"(?P<amount>{_AMOUNT})\s?(?P<currency>[€£₩₹원])(?![0-9])"), _money_behind),
+    (re.compile(rf"(?P<amount>{_AMOUNT})\s(?P<currency>{_CODES})(?!\w)"), _money_behind),
+    (re.compile(rf"(?<!\w)(?P<currency>{_CODES})\s?(?P<amount>{_AMOUNT})(?!\w)"), _money_behind),
     (
         _pattern(
             rf"{_NOT_IN_WORD}(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])(?: :(?P<second>[0-5][0-9]))?"
@@ -191,21 +261,32 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
         ),
         _date,
     ),
+    (_pattern(r"(?<![\w-])[0-9]{4}(?:[-\s][0-9]{4}){3}(?![\w-])"), _telephone),  # of a card
     (
         _pattern(r"(?<![\w.])(?:\+?[0-9]{1,3}[-.\s]?)?\(?[0-9]{3}\)?[-.\s]?[0-9]{3}[-.\s][0-9]{4}(?!\w)"),
         _telephone,
     ),
     (_pattern(r"(?<![\w.-])[0-9]{3}-[0-9]{4}(?![\w-])|\+[0-9]{1,4}(?:[-\s]?[0-9]{2,5}){2,5}(?!\w)"), _telephone),
+    (_pattern(r"(?<![\w.-])[0-9]{1,7}(?:-[0-9]{1,7}){3,5}(?![\w-])"), _telephone),  # an ISBN, an account
+    (
+        re.compile(rf"(?<![\w.,/])(?P<day>[0-9]{{1,2}})\s(?P<month>{_MONTH})(?:,?\s(?P<year>[0-9]{{4}}))?(?!\w)"),
+        _day_month,
+    ),
+    (
+        re.compile(r"(?<![\w/.])(?P<first>[0-9]{1,2})/(?P<second>[0-9]{1,2})(?![\w/]|\.[0-9]|\s?(?:in|inch|cup))"),
+        _short_date,
+    ),
+    (re.compile(r"(?<![\w.,])(?P<feet>[1-8])['’′]\s?(?P<inches>1[01]|[0-9])(?:[\"”″]|''|’’)"), _height),
     (_pattern(r"(?P<number>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:st|nd|rd|th)(?!\w)"), _ordinal),
     (_pattern(r"(?P<year>[0-9]{4}|[0-9][0-9])['’]?s(?!\w)"), _decade),
     (_pattern(r"(?<![\w/.,])(?P<whole>[0-9]{1,4})\s(?P<upper>[0-9])/(?P<lower>[0-9]{1,2})(?![\w/])"), _mixed),
     (_pattern(r"(?<![\w/])(?P<upper>[0-9]{1,4})/(?P<lower>[0-9]{1,4})(?![\w/])"), _fraction),
-    (_pattern(r"(?<![\w-])(?P<from>[0-9]{1,9})\s?[-–—]\s?(?P<to>[0-9]{1,9})(?![\w-]|\.[0-9])"), _range),
+    (_pattern(rf"(?<![\w-])(?P<from>{_RANGED})\s?[-–—]\s?(?P<to>{_RANGED}){_UNIT}"), _measured_range),
+    (_pattern(rf"(?<![\w-])(?P<from>{_RANGED})\s?[-–—]\s?(?P<to>{_RANGED})(?![\w-]|[.,][0-9])"), _range),
+    (_pattern(r"(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w]|\.[0-9])"), _ip_address),
     (_pattern(r"[0-9]{1,6}(?:\.[0-9]{1,6}){2,6}(?!\w)"), _version),
     (
-        _pattern(
-            rf"(?P<minus>(?<![\w)])[-−](?=[0-9]))?(?P<amount>{_AMOUNT})\s?(?P<unit>%|°\s?[cf](?!\w)|°|km/h|[a-z]{{1,4}})(?![\w])"
-        ),
+        _pattern(rf"(?P<minus>(?<![\w)])[-−](?=[0-9]))?(?P<amount>{_AMOUNT}){_UNIT}"),
         _measure,
     ),
 )

@@ -11,8 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tts_engine.text import numeric
-from tts_engine.text.words import ABBREVIATIONS, ALSO_WORDS, DOTTED, IN_ADDRESSES, MONTHS, SYMBOLS, TITLES
+from tts_engine.text import numbers, numeric
+from tts_engine.text.words import (
+    ABBREVIATIONS,
+    ALSO_WORDS,
+    BEFORE_DIGITS,
+    BEFORE_LETTER,
+    BEFORE_NUMBER,
+    COMPARISONS,
+    DOTTED,
+    IN_ADDRESSES,
+    MONTH_ABBREVIATIONS,
+    MONTHS,
+    SYMBOLS,
+    TITLES,
+    WEEKDAYS,
+)
 
 MAX_TOKEN_CHARACTERS = 48  # what is longer is cut there, which bounds what one word can cost
 
@@ -54,12 +68,16 @@ _DROPPED = re.compile(
     r"""\]\([^)\s]*\)            # the target of a Markdown link
       | </?[A-Za-z][^<>]{0,80}>  # a tag
       | ^[ \t]*(?:\#{1,6}|[-*+>]|-{3,})[ \t]+  # heading, bullet, quotation, rule
-      | [*_`~]+ | \[ (?=[^\]\n]{1,200}\]\()
+      | [*_`]+ | ~~+ | ~(?![$€£]?[0-9]) | \[ (?=[^\]\n]{1,200}\]\()
     """,
     re.VERBOSE | re.MULTILINE,
 )
 _SPACED_DASH = re.compile(r"(?<=\s)-{1,3}(?=\s)|--+")
 _NEWLINE = re.compile(r"\s*\n\s*")
+# What most of a text is made of, and no other rule knows: spares it fifty patterns.
+_PLAIN_WORD = re.compile(r"(?:(?<=[ (\"“])|(?<!.))[A-Za-z][a-z]{2,23}(?=[ ,;!?])", re.DOTALL)
+_NOT_PLAIN = frozenset({"mrs", "etc", *WEEKDAYS, *MONTH_ABBREVIATIONS})
+_BEFORE_NUMERIC = frozenset("0123456789.+-−($€£¥₩₹UEGJKI")
 # Behind an abbreviation's point: the sentence goes on.
 _GOES_ON = re.compile(r"\.(?=\s*[a-z0-9,;:)$]|\s+&)")
 _CAPITALISED = re.compile(r"\.?\s+[A-Z]")
@@ -85,7 +103,10 @@ def _step(text: str, at: int, tokens: list[Token]) -> int:
     if match := _SPACED_DASH.match(text, at):
         tokens.append(Mark(",", at))
         return match.end()
-    for pattern, rule in _RULES:
+    if (match := _PLAIN_WORD.match(text, at)) and match[0].lower() not in _NOT_PLAIN:
+        tokens.append(Said((match[0],), at, match.end()))
+        return match.end()
+    for pattern, rule in _RULES if text[at] in _BEFORE_NUMERIC else _RULES_OF_WORDS:
         match = pattern.match(text, at, min(len(text), at + MAX_TOKEN_CHARACTERS))
         if match and match.end() > at and (words := rule(match, tokens)) is not None:
             end = match.end()
@@ -147,6 +168,45 @@ def _initials(match: re.Match[str], _: list[Token]) -> list[str]:
     return [word for c in match[0] for word in (["and"] if c == "&" else [c])]
 
 
+def _initial(match: re.Match[str], tokens: list[Token]) -> list[str] | None:
+    """The F of John F. Kennedy, with its point; not the B of plan B, nor the M of P M."""
+    before, text = tokens[-1] if tokens else None, match.string
+    if isinstance(before, Said):
+        last = text[before.start : before.end]
+        if before.words[-1].lower() in BEFORE_LETTER or (len(last) == 1 and last.isupper()):
+            return None
+    return [match[0][0]]
+
+
+def _reference(match: re.Match[str], tokens: list[Token]) -> list[str] | None:
+    """A PIN, an order number: digit by digit."""
+    said = [*tokens[-6:]]
+    while said and (said[-1].mark == ":" if isinstance(said[-1], Mark) else said[-1].words[-1].lower() in _BETWEEN):
+        said.pop()
+    if not said or isinstance(said[-1], Mark):
+        return None
+    key = said[-1].words[-1].lower()
+    between = tokens[len(tokens) - min(6, len(tokens)) + len(said) :]
+    is_numbered = any(isinstance(token, Said) and token.words[-1] == "number" for token in between)
+    return numbers.digits(match[0]) if key in BEFORE_DIGITS or (key in BEFORE_NUMBER and is_numbered) else None
+
+
+def _month(match: re.Match[str], _: list[Token]) -> list[str]:
+    return [MONTH_ABBREVIATIONS[match["month"].lower()]]
+
+
+def _weekdays(match: re.Match[str], _: list[Token]) -> list[str]:
+    return [WEEKDAYS[match["from"].lower()], "to", WEEKDAYS[match["to"].lower()]]
+
+
+def _comparison(match: re.Match[str], _: list[Token]) -> list[str]:
+    return COMPARISONS[match[0]].split()
+
+
+def _fixed(words: str) -> Rule:
+    return lambda match, tokens: words.split()
+
+
 def _hash(match: re.Match[str], _: list[Token]) -> list[str]:
     return ["number"] if match.string[match.end() : match.end() + 1].isdigit() else ["hashtag"]
 
@@ -189,14 +249,35 @@ _RANGE_DASH = (
     r"|(?:(?<=[0-9][%°])|(?<=[0-9][ap]m)|(?<=[0-9]\s[ap]m)|(?<=[ap]\.m\.))\s?[-–—]\s?(?=[0-9])"
     r"|(?<=:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:[0-5][0-9]))"
 )
+_BETWEEN = frozenset({"is", "was", "number", "numbers", "in", "the", "digits", "four", "last", "no"})
+_DAY_NAME = "|".join(WEEKDAYS)
 _TITLED = "|".join(("mr", "mrs", "ms", "dr", "vs", "etc"))
 
 _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     *((re.compile(pattern, re.IGNORECASE), _address) for pattern in _ADDRESS_PATTERNS),
     (re.compile(r"(?:e\.g|i\.e|a\.k\.a|ph\.d)\.?(?!\w)", re.IGNORECASE), _dotted),
     (re.compile(rf"(?<!\w)(?:[A-Za-z]\.)+[A-Za-z](?!\w)(?:{_GOES_ON.pattern})?"), _dotted),
+    (re.compile(r"C#(?!\w)"), _fixed("C sharp")),
+    (re.compile(r"\.NET(?!\w)"), _fixed("dot NET")),
+    (re.compile(r"(?<!\w)w/o(?!\w)"), _fixed("without")),
+    (re.compile(r"(?<!\w)w/(?!\w)"), _fixed("with")),
+    (re.compile(r"(?<=[0-9]\s)x(?=\s[0-9])"), _fixed("times")),
+    (re.compile(r"(?:[<>]=?|[≤≥~≈±])(?=\s?[-−]?[$€£]?\.?[0-9])"), _comparison),
+    (
+        re.compile(
+            rf"(?P<from>{_DAY_NAME})\.?\s?[-–—]\s?(?P<to>{_DAY_NAME})(?!\w)(?:{_GOES_ON.pattern})?", re.IGNORECASE
+        ),
+        _weekdays,
+    ),
+    (
+        re.compile(
+            rf"(?P<month>{'|'.join(MONTH_ABBREVIATIONS).title()})\.?(?=\s(?:[0-9]{{1,2}}(?:st|nd|rd|th)?|[0-9]{{4}})(?!\w))"
+        ),
+        _month,
+    ),
     (re.compile(_RANGE_DASH, re.IGNORECASE), _to),
     *numeric.RULES,
+    (re.compile(r"[0-9]{3,24}(?!\w|[.,][0-9])"), _reference),
     (re.compile(r"[0-9]{1,2}(?!\w)"), _day),
     (numeric.CODE, numeric.code),
     (numeric.PLAIN, numeric.number),
@@ -206,8 +287,10 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     ),
     (re.compile(rf"(?P<abbr>[A-Za-z]{{2,6}})(?:{_GOES_ON.pattern}|(?=\.(?!\w)))"), _abbreviation),
     (re.compile(rf"(?:{_TITLED})(?![\w'’.])", re.IGNORECASE | re.ASCII), _title),
+    (re.compile(r"(?<![\w.])[A-HJ-Z]\.(?=\s?[A-Z][\w.])"), _initial),
     (re.compile(r"[A-Z]{1,3}&[A-Z]{1,3}(?!\w)"), _initials),
     (re.compile("[" + re.escape("".join(SYMBOLS)) + "]"), _symbol),
     (re.compile(rf"{_LETTER}+(?:['’-]{_LETTER}+)*['’]?(?!\w)|{_LETTER}+"), _word),
     (re.compile(r"#(?=[A-Za-z0-9])"), _hash),
 )
+_RULES_OF_WORDS = tuple(rule for rule in _RULES if rule not in numeric.RULES)

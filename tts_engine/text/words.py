@@ -85,6 +85,40 @@ TITLES = frozenset(
     {"mr", "mrs", "ms", "dr", "prof", "st", "rev", "gen", "sgt", "capt", "lt", "col", "gov", "sen", "rep"}
 )
 
+WEEKDAYS: Mapping[str, str] = {
+    "mon": "monday",
+    "tue": "tuesday",
+    "wed": "wednesday",
+    "thu": "thursday",
+    "fri": "friday",
+    "sat": "saturday",
+    "sun": "sunday",
+}
+# Before a number that is read digit by digit; those of the second kind with "number" or a sign for it between.
+BEFORE_DIGITS = frozenset({"pin", "code", "codes", "passcode", "password", "otp", "extension", "ending", "zip"})
+BEFORE_NUMBER = frozenset(
+    {"account", "order", "reference", "confirmation", "tracking", "ticket", "booking", "invoice", "serial", "case"}
+    | {"card", "phone", "telephone", "policy", "member", "customer", "reservation", "routing", "claim"}
+)
+# A single letter behind one of these ends a sentence with its point: elsewhere it is an initial.
+BEFORE_LETTER = frozenset(
+    {"plan", "option", "vitamin", "section", "grade", "type", "part", "class", "appendix", "exhibit", "group", "team"}
+    | {
+        "gate",
+        "terminal",
+        "building",
+        "line",
+        "door",
+        "platform",
+        "row",
+        "seat",
+        "unit",
+        "letter",
+        "point",
+        "hepatitis",
+    }
+)
+
 DOTTED: Mapping[str, str] = {"e.g": "for example", "i.e": "that is", "a.k.a": "also known as", "ph.d": "P H D"}
 
 # Behind a number: singular, plural.
@@ -132,6 +166,15 @@ UNITS: Mapping[str, tuple[str, str]] = {
     "kw": ("kilowatt", "kilowatts"),
     "kwh": ("kilowatt hour", "kilowatt hours"),
     "v": ("volt", "volts"),
+    "gal": ("gallon", "gallons"),
+    "kcal": ("kilocalorie", "kilocalories"),
+    "db": ("decibel", "decibels"),
+    "yr": ("year", "years"),
+    "yrs": ("year", "years"),
+    "m²": ("square meter", "square meters"),
+    "km²": ("square kilometer", "square kilometers"),
+    "sqft": ("square foot", "square feet"),
+    "sq ft": ("square foot", "square feet"),
     "mph": ("mile per hour", "miles per hour"),
     "kmh": ("kilometer per hour", "kilometers per hour"),
     "km/h": ("kilometer per hour", "kilometers per hour"),
@@ -145,7 +188,9 @@ CURRENCIES: Mapping[str, tuple[str, str, str | None, str | None]] = {
     "¥": ("yen", "yen", None, None),
     "₩": ("won", "won", None, None),
     "₹": ("rupee", "rupees", "paisa", "paise"),
+    "원": ("won", "won", None, None),
 }
+CURRENCY_CODES: Mapping[str, str] = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "KRW": "₩", "INR": "₹"}
 MAGNITUDES: Mapping[str, str] = {"k": "thousand", "m": "million", "b": "billion", "bn": "billion", "t": "trillion"}
 
 SYMBOLS: Mapping[str, str] = {
@@ -165,6 +210,19 @@ SYMBOLS: Mapping[str, str] = {
     "½": "one half",
     "¼": "one quarter",
     "¾": "three quarters",
+    "№": "number",
+}
+# Before a number.
+COMPARISONS: Mapping[str, str] = {
+    "<": "less than",
+    ">": "more than",
+    "≤": "at most",
+    "≥": "at least",
+    "<=": "at most",
+    ">=": "at least",
+    "~": "about",
+    "≈": "about",
+    "±": "plus or minus",
 }
 IN_ADDRESSES: Mapping[str, str] = {
     ".": "dot",

@@ -142,6 +142,47 @@ don’t|don't
 A plan|a plan
 Section A|Section A
 and/or|and or
+Your PIN is 4821.|Your PIN is four eight two one .
+the code: 48213|the code : four eight two one three
+order number 1234|order number one two three four
+order 1500 of them|order fifteen hundred of them
+card ending in 4242|card ending in four two four two
+extension 204|extension two zero four
+4111 1111 1111 1111|four one one one , one one one one , one one one one , one one one one
+978-3-16-148410-0|nine seven eight , three , one six , one four eight four one zero , zero
+192.168.1.10|one hundred ninety two dot one hundred sixty eight dot one dot ten
+on Nov 30|on november thirtieth
+Nov 30, 2026|november thirtieth , twenty twenty six
+Dec 2024|december twenty twenty four
+on 30 November 2026|on the thirtieth of november , twenty twenty six
+the 3 May meeting|the third of may meeting
+30/11/2026|november thirtieth , twenty twenty six
+30/11|november thirtieth
+12/25|december twenty fifth
+5/16 inch|five slash sixteen inch
+3–5 km|three to five kilometers
+1.5-2 hours|one point five to two hours
+100 m|one hundred meters
+12 V|twelve volts
+10 sq ft|ten square feet
+50 m²|fifty square meters
+12 EUR|twelve euros
+USD 50|fifty dollars
+3,000원|three thousand won
+€3,50|three euros and fifty cents
+€1,000.50|one thousand euros and fifty cents
+John F. Kennedy|John F Kennedy
+plan B. Then|plan B . Then
+at 5 P.M. We close|at five P M . We close
+Mon-Fri|monday to friday
+Mon.–Fri., 9-5|monday to friday , nine to five
+~20 minutes|about twenty minutes
+<5 and >=10|less than five and at least ten
+±2|plus or minus two
+w/ milk, w/o sugar|with milk , without sugar
+C# and .NET|C sharp and dot NET
+3 x 4|three times four
+5'10"|five foot ten
 """
 
 
