@@ -133,6 +133,7 @@ class Call:
             on_audio=self._on_audio,
             on_audible=self._on_audible,
             on_said=self._on_said,
+            language=hello.language,
         )
         self._ears = Ears(config.endpointing, shared.vad.start(), self._stt, self._echo, transport.sample_rate_hz)
         self._turn = Turn()

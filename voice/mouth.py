@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from voice.clients.tts import Audio, Lost, SpeechEvent, TtsClient
@@ -18,6 +18,7 @@ from voice.media.level import first_audible
 from voice.media.resample import Resampler
 from voice.outbox import Payload, Written
 from voice.playout import Playout, SpokenWord
+from voice.script import Script
 from wire import calls, speak
 from wire.errors import Unavailable
 from wire.pcm import Pcm16
@@ -37,21 +38,27 @@ class Utterance:
     kind: Kind
     turn: int
     resampler: Resampler
-    text: str = ""
+    script: Script
     base: int | None = None
     ended: bool = False  # no more text comes
     complete: bool = False  # no more audio comes
     audible: bool = False
     is_handed_over: bool = False  # the voice has text of it
     failure: str | None = None
-    num_spoken_chars: int = 0  # of the text: those whose audio has come
+    num_spoken_chars: int = 0  # of the script's spoken text: those whose audio has come
+    num_told_chars: int = 0  # of what was written: those told as words
     progress_s: float = field(default_factory=time.monotonic)  # when what it waits for, audio or text, last came
     sounds_until_s: float = 0.0  # when what there is of it will have been heard
 
     @property
+    def text(self) -> str:
+        """As it was written."""
+        return self.script.written
+
+    @property
     def is_owed(self) -> bool:
         """The voice has words of it whose audio has not come."""
-        return any(char.isalnum() for char in self.text[self.num_spoken_chars :])
+        return any(char.isalnum() for char in self.script.spoken[self.num_spoken_chars :])
 
     def expect(self) -> None:
         """More text is on its way; an excuse for silence while the voice owes nothing."""
@@ -75,11 +82,13 @@ class Mouth:
         on_audio: Callable[[Utterance], None],
         on_audible: Callable[[Utterance, float], None],
         on_said: Callable[[Utterance, str], None],
+        language: str = "en",
     ) -> None:
         self._tts = tts
         self._playout = playout
         self._post = post
         self._on_audio, self._on_audible, self._on_said = on_audio, on_audible, on_said
+        self._language = language  # in which numbers and the like are said
         self._num_utterances = 0
         self._current: Utterance | None = None
         self._wake = asyncio.Event()
@@ -106,7 +115,7 @@ class Mouth:
         assert self._current is None, f"{self._current} is still being spoken"
         self._num_utterances += 1
         resampler = Resampler(self._tts.sample_rate_hz or self._playout.rate_hz, self._playout.rate_hz)
-        self._current = Utterance(self._num_utterances, kind, turn, resampler)
+        self._current = Utterance(self._num_utterances, kind, turn, resampler, Script(self._language))
         self._free.clear()
         return self._current
 
@@ -115,11 +124,11 @@ class Mouth:
         if utterance.failure is not None:
             raise Unavailable(utterance.failure)
         utterance.expect()
-        utterance.text += unit
+        spoken = utterance.script.add(unit)
         self._wake.set()
         if utterance.kind == "answer":
             self._post(calls.Reply(utterance.turn, unit), None)
-        await self._tts.say(utterance.number, unit, deadline_s)
+        await self._tts.say(utterance.number, spoken, deadline_s)
         utterance.is_handed_over = True
 
     async def finish(self, utterance: Utterance) -> None:
@@ -227,17 +236,21 @@ class Mouth:
             current.base = self._playout.end
             self._on_audio(current)
         base, ratio = current.base, self._playout.rate_hz / self._tts.sample_rate_hz
-        spoken = [
-            SpokenWord(w.text, base + round(w.start_sample * ratio), base + round(w.end_sample * ratio), w.end_char)
-            for w in event.words
-        ]
+        spoken: list[SpokenWord] = []
+        for word in event.words:
+            start, end = current.script.span(word.start_char, word.end_char)
+            first_sample, last_sample = base + round(word.start_sample * ratio), base + round(word.end_sample * ratio)
+            if spoken and start < current.num_told_chars:  # "three dollars" is one: $3
+                spoken[-1] = replace(spoken[-1], end_sample=last_sample, end_char=max(end, spoken[-1].end_char))
+            else:
+                text = "" if start < current.num_told_chars else _as_written(current.text, start, end)
+                spoken.append(SpokenWord(text, first_sample, last_sample, end))
+            current.num_told_chars = max(current.num_told_chars, end)
+            current.num_spoken_chars = max(current.num_spoken_chars, word.end_char)
         self._playout.add_words(spoken)
-        current.num_spoken_chars = max(word.end_char for word in spoken)
-        words = tuple(
-            calls.Word(_as_written(current.text, w.start_char, w.end_char), s.start_sample, s.end_sample)
-            for w, s in zip(event.words, spoken, strict=True)
-        )
-        self._post(calls.Words(current.turn, words), None)
+        words = tuple(calls.Word(word.text, word.start_sample, word.end_sample) for word in spoken if word.text)
+        if words:
+            self._post(calls.Words(current.turn, words), None)
 
     def _send(self, pcm: Pcm16) -> None:
         current = self._current
