@@ -1,34 +1,60 @@
 """Cuts the model's token stream into units to speak. Pure; the units joined are the input.
 
-The first unit decides when the caller hears something, so it is short: it ends at the first clause mark that has at
-least `MIN_FIRST_WORDS` words before it, or after `MAX_FIRST_WORDS` words, or when `due` says the time is up. Later
-units are sentences: a voice needs a whole one for its melody. Korean and other scripts without spaces count
-characters instead of words.
+The first unit decides when the caller hears something, so it is short: it ends at the first clause mark or Korean
+clause ending that has at least `MIN_FIRST_WORDS` words before it, after `MAX_FIRST_WORDS` words, or when `due` says the
+time is up. Later units are sentences and lines, because a voice needs a whole one for its melody; a long sentence ends
+at the last clause mark, else conjunction, else word, before `MAX_UNIT_CHARACTERS`.
+
+Nothing is cut that is said in one breath (3:30 p.m., Dr. Smith, Nov 30, 2026, a quotation, an address): `voice.breaks`
+knows. Where units end depends on the text and on `due` alone, never on how the stream was cut into deltas: a border
+that the next characters could still move waits for them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from voice import breaks
 
 MIN_FIRST_WORDS = 2  # "Yes, " alone sounds clipped and saves one word of synthesis, about 4 ms
 MAX_FIRST_WORDS = 8  # first audio in about 40 ms for 8 words: docs/measurements.md
 CHARACTERS_PER_WORD_CJK = 3
 MAX_FIRST_CHARACTERS = 60  # for text without spaces, such as "1-2-3-4-5"
-MAX_UNIT_CHARACTERS = 240
+GOOD_UNIT_CHARACTERS = 40  # before this a long sentence is not cut at a clause
+MAX_UNIT_CHARACTERS = 160  # about 10 s of speech; a character without spaces around counts three
+_CJK_LENGTH = 3
 
-# A mark ends a clause only with a space or a closing quote behind it: "3.50" and "e.g.," go on.
-_CLAUSE_END = re.compile(r"[,;:.!?…]+[\"')\]]*(?=\s)|[、。，！？；：]|\s[-–—]+(?=\s)|\n")
-_SENTENCE_END = re.compile(r"[.!?…]+[\"')\]]*(?=\s)|[。！？]|\n")
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|vs|etc|No|approx|Inc|Ltd|Co|e\.g|i\.e|a\.m|p\.m))\.$"
-)
-_NO_WORD = re.compile(r"[^\w']")
-_CJK = re.compile(r"[぀-ヿ㐀-鿿가-힯]")
+_NO_SPACES = re.compile(r"[぀-ヿ㐀-鿿가-힯]")
 
 
 def count_words(text: str) -> int:
-    cjk = len(_CJK.findall(text))
-    return len(_CJK.sub(" ", text).split()) + cjk // CHARACTERS_PER_WORD_CJK
+    """Words that are heard; of Korean, Chinese and Japanese, characters."""
+    return max(_counted(text), default=0)
+
+
+def _counted(text: str) -> Iterator[int]:
+    """With every character, how many words have begun."""
+    num_words = num_cjk = 0
+    in_word = False
+    for char in text:
+        if _NO_SPACES.match(char):
+            num_cjk += 1
+            in_word = False
+        elif char.isspace():
+            in_word = False
+        elif not in_word and char.isalnum():
+            num_words += 1
+            in_word = True
+        yield num_words + num_cjk // CHARACTERS_PER_WORD_CJK
+
+
+def _is_heard(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def _length(text: str) -> int:
+    return len(text) + (_CJK_LENGTH - 1) * len(_NO_SPACES.findall(text))
 
 
 class Chunker:
@@ -46,10 +72,12 @@ class Chunker:
 
     def due(self) -> str | None:
         """Time is up for the first unit: the whole words there are, if any."""
-        end = _last_break(self._pending, otherwise=0)
-        if not self._is_first or not self._pending[:end].strip():
+        if not self._is_first:
             return None
-        return self._take(end)
+        ends = [end for end in breaks.words(self._pending) if _is_heard(self._pending[:end])]
+        if not ends:
+            return None
+        return self._take(breaks.best(self._pending, ends))
 
     def finish(self) -> str | None:
         """What is left when the stream has ended."""
@@ -57,24 +85,56 @@ class Chunker:
 
     def _take(self, end: int) -> str:
         unit, self._pending = self._pending[:end], self._pending[end:]
-        if unit.strip():
+        if _is_heard(unit):
             self._is_first = False
         return unit
 
     def _cut(self) -> int | None:
-        pattern = _CLAUSE_END if self._is_first else _SENTENCE_END
-        for match in pattern.finditer(self._pending):
-            unit = self._pending[: match.end()]
-            if _ABBREVIATION.search(unit):
+        """The end of the first unit of what is pending, None while it is not known."""
+        size = self._first_limit() if self._is_first else self._limit()
+        window, is_full = self._pending[:size], size is not None
+        for end, is_end in (breaks.clauses if self._is_first else breaks.sentences)(window):
+            if is_end is False or not _is_heard(window[:end]):
                 continue
-            if not self._is_first or count_words(unit) >= MIN_FIRST_WORDS or _SENTENCE_END.match(match[0] + " "):
-                return match.end()
-        if self._is_first and count_words(self._pending) > MAX_FIRST_WORDS:
-            return self._pending.rfind(" ") + 1 or None
-        limit = MAX_FIRST_CHARACTERS if self._is_first else MAX_UNIT_CHARACTERS
-        return _last_break(self._pending[:limit], otherwise=limit) if len(self._pending) > limit else None
+            if is_end is None and not is_full:
+                return None
+            if is_end and (not self._is_first or self._may_open(window, end)):
+                return end
+        return self._cut_long(window) if is_full else None
 
+    def _may_open(self, window: str, end: int) -> bool:
+        return count_words(window[:end]) >= MIN_FIRST_WORDS or breaks.is_sentence(window, end)
 
-def _last_break(text: str, otherwise: int) -> int:
-    """After the last space, else after the last character that is part of no word, else `otherwise`."""
-    return text.rfind(" ") + 1 or max((m.end() for m in _NO_WORD.finditer(text)), default=otherwise)
+    def _cut_long(self, window: str) -> int:
+        """Somewhere in `window`, which no mark ends."""
+        if not self._is_first:
+            clauses = [end for end, is_end in breaks.clauses(window) if is_end]
+            for ends in (clauses, breaks.conjunctions(window)):
+                if good := [end for end in ends if _length(window[:end]) >= GOOD_UNIT_CHARACTERS]:
+                    return breaks.best(window, good)
+        ends = [end for end in breaks.words(window) if _is_heard(window[:end])]
+        return breaks.best(window, ends) if ends else breaks.run(window[:-1])
+
+    def _first_limit(self) -> int | None:
+        """Up to the beginning of the word that is one too many."""
+        for i, num_words in enumerate(_counted(self._pending)):
+            if num_words > MAX_FIRST_WORDS:
+                return i + 1
+            if (
+                i == MAX_FIRST_CHARACTERS
+                and not breaks.words(self._pending[: i + 1])
+                and not breaks.is_address(self._pending[: i + 1])
+            ):
+                return i + 1
+        return self._limit()
+
+    def _limit(self) -> int | None:
+        """Up to the character that is one too many."""
+        if len(self._pending) <= MAX_UNIT_CHARACTERS // 3:
+            return None
+        length = 0
+        for i, char in enumerate(self._pending):
+            length += _CJK_LENGTH if _NO_SPACES.match(char) else 1
+            if length > MAX_UNIT_CHARACTERS:
+                return i + 1
+        return None
