@@ -43,7 +43,6 @@ PHASES = {"before": (0.0, BEGIN_S), "during": (BEGIN_S, END_S), "after": (END_S 
 NUM_WORDS = 8  # of an answer: 1 s
 ANSWER_TIMEOUT_S = 5.0
 QUIET_S = 0.4
-STAGGER_S = 1.0
 WINDOW_S, HOP_S = 0.2, 0.087  # of speech, laid over what was heard; windows end at any place of a packet
 EARLIEST_S, LATEST_S = -0.3, 1.0  # around its sending
 ALIKE = 0.7  # less was lost
@@ -104,11 +103,8 @@ class Ended:
     packets: list[RtpPacket]
 
 
-async def call(
-    server: Observed, number: int, faults: Sequence[NetworkFault], rng: np.random.Generator, wait_s: float
-) -> Ended:
+async def call(server: Observed, number: int, faults: Sequence[NetworkFault], rng: np.random.Generator) -> Ended:
     """`number`: of the call, as the server counts them."""
-    await asyncio.sleep(wait_s)
     dial = Dial(server.url("webrtc"), "webrtc")
     rate_hz, output_hz = dial.rates_hz
     async with (
@@ -182,26 +178,8 @@ def note_made_up(phases: dict[str, Phase], ended: Ended) -> None:
             phase.agent_s += heard.end_s - heard.start_s
 
 
-async def measure(server: Observed, first: int, name: str, at_once: int, repeats: int) -> dict[str, Phase]:
-    """`first`: the number of the first call."""
-    phases = {phase: Phase() for phase in PHASES}
-    for repeat in range(repeats):
-        numbers = range(first + repeat * at_once, first + (repeat + 1) * at_once)
-        rngs = [np.random.default_rng(number) for number in numbers]
-        ended = await asyncio.gather(
-            *(
-                call(server, number, PATHS[name], rng, place * STAGGER_S)
-                for place, (number, rng) in enumerate(zip(numbers, rngs, strict=True))
-            )
-        )
-        for one in ended:
-            for phase, more in phases_of(one, *server.ears(one.record.number)).items():
-                phases[phase].add(more)
-    return phases
-
-
 def cells(phase: Phase) -> str:
-    delay, late = (f"{1000 * percentile(phase.delays_s, p):.0f}" for p in (50, 95))
+    delay, late = (f"{1000 * percentile(phase.delays_s, p):.0f}" if phase.delays_s else "-" for p in (50, 95))
     latency = f"{1000 * percentile(phase.latencies_s, 50):.0f}" if phase.latencies_s else "-"
     num_windows = phase.num_unheard + len(phase.delays_s)
     return (
@@ -212,24 +190,33 @@ def cells(phase: Phase) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--at-once", type=int, default=2, help="calls (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=4, help="of them (default: %(default)s)")
+    parser.add_argument("--calls", type=int, default=5, help="over each path (default: %(default)s)")
     parser.add_argument("--path", nargs="+", default=list(PATHS), choices=list(PATHS), metavar="NAME")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=Path("out/bench-impaired.json"))
     arguments = parser.parse_args()
-    result: dict[str, object] = {"host": asdict(host()), "commit": commit()}
-    print("delay to the ears, median / p95; turn latency, median; made up")
+    found = {name: {phase: Phase() for phase in PHASES} for name in arguments.path}
+    underruns = dict.fromkeys(arguments.path, 0.0)
+    rng = np.random.default_rng(arguments.seed)
     with tempfile.TemporaryDirectory() as folder, observed_server(Path(folder), num_words=NUM_WORDS) as server:
-        for place, name in enumerate(arguments.path):
+        for number in range(arguments.calls * len(found)):
+            name = arguments.path[number % len(found)]  # in turn: what else the machine does befalls all alike
             before = total(metrics(server.port), "voice_underruns_total")
-            first = place * arguments.at_once * arguments.repeats
-            phases = asyncio.run(measure(server, first, name, arguments.at_once, arguments.repeats))
-            underruns = total(metrics(server.port), "voice_underruns_total") - before
-            print(f"{name}: {underruns:.0f} underruns", flush=True)
-            for phase, figures in phases.items():
-                print(f"    {phase:6} {cells(figures)}", flush=True)
-            result[name] = {"underruns": underruns, **{phase: asdict(each) for phase, each in phases.items()}}
+            ended = asyncio.run(call(server, number, PATHS[name], rng))
+            for phase, more in phases_of(ended, *server.ears(number)).items():
+                found[name][phase].add(more)
+            underruns[name] += total(metrics(server.port), "voice_underruns_total") - before
+    print("delay to the ears, median / p95; turn latency, median; made up")
+    for name, phases in found.items():
+        print(f"{name}: {underruns[name]:.0f} underruns")
+        for phase, figures in phases.items():
+            print(f"    {phase:6} {cells(figures)}")
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    figures = {
+        name: {"underruns": underruns[name], **{phase: asdict(each) for phase, each in phases.items()}}
+        for name, phases in found.items()
+    }
+    result = {"host": asdict(host()), "commit": commit(), "seed": arguments.seed, "paths": figures}
     arguments.json.write_text(json.dumps(result, indent=1) + "\n")
 
 

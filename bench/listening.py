@@ -138,6 +138,8 @@ class _Lateness:
 
 def find(part: Pcm16, whole: Pcm16) -> tuple[int, float]:
     """Where in `whole` lies what is most like `part`, and how like it is: normalised cross-correlation."""
+    if whole.size < part.size:
+        return 0, 0.0
     a, b = whole.astype(np.float64), part.astype(np.float64)
     size = 1 << (a.size + b.size - 1).bit_length()
     products = np.fft.irfft(np.fft.rfft(a, size) * np.conj(np.fft.rfft(b, size)), size)[: a.size - b.size + 1]
