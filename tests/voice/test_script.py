@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -71,7 +72,7 @@ def test_words_in_order_stand_for_parts_in_order_and_all_of_them_for_all_that_is
     script = script_of(*units, language=language)
     spans = [script.span(*match.span()) for match in re.finditer(r"\S+", script.spoken)]
 
-    assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in itertools.pairwise(spans))
     assert script.written == "".join(units)
     whole = script.span(0, len(script.spoken))
     assert script.spoken == "" or whole[1] == len(script.written)

@@ -54,7 +54,8 @@ class Rewriting:
         """Of every match only the group `kept` stays, character by character; `parted` from a word right behind it."""
         edits: list[Edit] = []
         for match in pattern.finditer(self.text):
-            blank = " " * (parted and self.text[match.end() : match.end() + 1].isalnum())
+            follows = self.text[match.end() : match.end() + 1]
+            blank = " " * (parted and follows.isascii() and follows.isalnum())  # a Korean particle belongs to it
             around = [(match.start(), match.start("kept"), ""), (match.end("kept"), match.end(), blank)]
             edits += [edit for edit in around if edit[0] < edit[1]]
         self.edit(edits)
