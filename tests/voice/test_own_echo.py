@@ -66,7 +66,7 @@ def told(act: Act, kind: str) -> list[dict[str, object]]:
     return [dict(message) for _, message in act.record.messages if message["type"] == kind]
 
 
-@pytest.mark.parametrize(("level_db", "delay_ms"), [(-20.0, 60.0), (-30.0, 300.0)])
+@pytest.mark.parametrize(("level_db", "delay_ms"), [(-20.0, 60.0), (-30.0, 300.0), (-6.0, 900.0)])
 async def test_the_agent_does_not_interrupt_or_answer_itself(stage: Stage, level_db: float, delay_ms: float) -> None:
     act = await play(stage, Say("question"), WaitForAnswer(), Silence(1500), echo=Echo(level_db, delay_ms))
     assert told(act, "clear") == []
@@ -80,9 +80,10 @@ async def test_without_the_guard_it_does(stage: Stage, monkeypatch: pytest.Monke
     assert told(act, "clear") != []
 
 
-async def test_a_caller_who_speaks_over_the_echo_interrupts(stage: Stage) -> None:
+@pytest.mark.parametrize("level_db", [-20.0, 0.0])
+async def test_a_caller_who_speaks_over_the_echo_interrupts(stage: Stage, level_db: float) -> None:
     steps = (Say("question"), BargeIn("question", after_ms=2000), WaitForAnswer("start"))
-    act = await play(stage, *steps, echo=Echo(-20.0, 60.0))
+    act = await play(stage, *steps, echo=Echo(level_db, 60.0))
     assert len(told(act, "clear")) == 1
     barge_in = act.record.said[1]
     cleared_s = next(at_s for at_s, message in act.record.messages if message["type"] == "clear")

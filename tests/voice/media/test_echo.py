@@ -32,18 +32,21 @@ def echo(pcm: Pcm16, db: float, delay_s: float, room_s: float = 0.0) -> np.ndarr
     return np.concatenate([np.zeros(shift), wave])[: pcm.size] * 10 ** (db / 20)
 
 
-def flagged(agent: Pcm16, microphone: np.ndarray, lead_s: float = LEAD_S) -> tuple[np.ndarray, np.ndarray]:
+def flagged(agent: Pcm16, microphone: np.ndarray, stall_s: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """For each window of the microphone: whether it was taken for an echo, and its RMS.
 
-    A window is whole with the message that brings its last sample, and messages come up to 15 ms late.
+    A window is whole with the message that brings its last sample, and messages come up to 15 ms late. Every two
+    seconds none comes for `stall_s`, then all of them.
     """
     guard, late = EchoGuard(HZ, HZ, 0.0), np.random.default_rng(5)
     sent, found, levels = 0, [], []
     heard = np.clip(microphone, -32768, 32767).astype(np.int16)
     for begin in range(0, heard.size - WINDOW + 1, WINDOW):
         now = -(-(begin + WINDOW) // MESSAGE) * MESSAGE / HZ + late.uniform(0, 0.015)
-        while sent < agent.size and sent / HZ <= now + lead_s:
-            guard.said(agent[sent : sent + MESSAGE], max(0.0, sent / HZ - lead_s))
+        if now % 2.0 < stall_s:
+            now += stall_s - now % 2.0
+        while sent < agent.size and sent / HZ <= now + LEAD_S:
+            guard.said(agent[sent : sent + MESSAGE], max(0.0, sent / HZ - LEAD_S))
             sent += MESSAGE
         window = heard[begin : begin + WINDOW]
         found.append(guard.hears(window, now) and guard.is_echo())
@@ -51,17 +54,65 @@ def flagged(agent: Pcm16, microphone: np.ndarray, lead_s: float = LEAD_S) -> tup
     return np.array(found), np.array(levels)
 
 
+def longest_s(is_so: np.ndarray) -> float:
+    return max(len(run) for run in "".join("01"[int(each)] for each in is_so).split("0")) * WINDOW / HZ
+
+
 @pytest.mark.parametrize(
     ("db", "delay_s", "room_s"),
-    [(-20, 0.06, 0.0), (-30, 0.15, 0.0), (-10, 0.4, 0.0), (-20, 0.06, 0.2), (-20, 0.2, 0.4)],
+    [
+        (-20, 0.06, 0.0),
+        (-30, 0.15, 0.0),
+        (-6, 0.02, 0.0),
+        (-10, 0.9, 0.0),
+        (-15, 1.3, 0.0),
+        (-20, 0.06, 0.2),
+        (-20, 0.2, 0.4),
+        (-6, 0.6, 0.4),
+    ],
 )
 def test_the_agent_s_own_voice_is_an_echo(db: float, delay_s: float, room_s: float) -> None:
     agent, _ = voices()
     is_echo, levels = flagged(agent, echo(agent, db, delay_s, room_s))
     speaks = levels > LOUD * 10 ** ((db + 20) / 20)
     assert is_echo[speaks].mean() > 0.9
-    longest = max(len(run) for run in "".join("01"[int(not each)] for each in is_echo[speaks][4:]).split("0"))
-    assert longest * WINDOW / HZ < 0.2  # shorter than what takes the turn
+    assert longest_s(~is_echo[speaks]) < 0.2  # shorter than what takes the turn
+
+
+def test_an_echo_that_becomes_louder_is_still_one() -> None:
+    agent, _ = voices()
+    microphone = echo(agent, -25, 0.1, room_s=0.2)
+    microphone[agent.size // 2 :] *= 10 ** (10 / 20)
+    is_echo, levels = flagged(agent, microphone)
+    assert longest_s(~is_echo[levels > LOUD]) < 0.1
+
+
+def test_an_echo_that_becomes_later_is_soon_one_again() -> None:
+    agent, _ = voices()
+    microphone = echo(agent, -15, 0.1)
+    microphone[agent.size // 2 :] = echo(agent, -15, 0.16)[agent.size // 2 :]
+    is_echo, levels = flagged(agent, microphone)
+    assert longest_s(~is_echo[levels > LOUD]) < 0.2
+
+
+@pytest.mark.parametrize("stall_s", [0.15, 1.0])
+def test_messages_that_come_late_and_all_at_once_are_placed_where_they_were(stall_s: float) -> None:
+    agent, _ = voices()
+    is_echo, levels = flagged(agent, echo(agent, -15, 0.12), stall_s)
+    assert is_echo[levels > LOUD].mean() > 0.97
+
+
+def test_a_caller_whose_audio_was_lost_for_a_while_is_soon_compared_at_the_right_time() -> None:
+    agent, _ = voices()
+    microphone = echo(agent, -15, 0.12)
+    guard, found = EchoGuard(HZ, HZ, 0.0), []
+    for begin in range(0, agent.size - WINDOW + 1, WINDOW):
+        guard.said(agent[begin : begin + WINDOW], begin / HZ)
+        if not 2.0 < begin / HZ < 2.7:
+            now = (begin + WINDOW) / HZ
+            found.append(guard.hears(microphone[begin : begin + WINDOW].astype(np.int16), now) and guard.is_echo())
+    after = np.array(found)[round(2.0 * HZ / WINDOW) + 1 :]
+    assert after[15:].mean() > 0.9
 
 
 def test_a_caller_is_no_echo_while_the_agent_speaks() -> None:
@@ -74,6 +125,18 @@ def test_a_caller_who_speaks_over_the_echo_is_heard() -> None:
     agent, caller = voices()
     is_echo, levels = flagged(agent, echo(agent, -20, 0.06) + caller)
     assert is_echo[levels > 4 * LOUD].mean() < 0.2
+
+
+def test_a_caller_softer_than_a_loud_echo_is_noticed() -> None:
+    agent, caller = voices()
+    begin = 2 * HZ
+    back = echo(agent, -6, 0.1)
+    over = np.concatenate([np.zeros(begin), caller[:-begin]]) * 10 ** (-12 / 20)
+    is_echo, _ = flagged(agent, back + over)
+    _, levels = flagged(agent, over)
+    assert is_echo[levels > LOUD].mean() < 0.45
+    alone, _ = flagged(agent, back)
+    assert alone[levels > LOUD].mean() > 0.97
 
 
 def test_an_agent_that_has_been_silent_for_long_has_no_echo() -> None:
