@@ -22,10 +22,12 @@ from tts_engine.text.words import (
     WEEKDAYS,
 )
 
+MIN_SOUND_WORDS = 3
 MAX_ENCLOSED_CHARACTERS = 120  # a quotation or bracket that is longer holds nothing together
 
-_CLOSERS = "[\"'”’)\\]»」』）》]*"
-_SENTENCE = rf"[.!?…]+{_CLOSERS}(?=\s)|[。！？｡]+{_CLOSERS}|(?<=[가-힣])[.!?]+(?=[가-힣])|\n"
+_CLOSER = "\"'”’)\\]»」』）》"
+_CLOSERS = f"[{_CLOSER}]*"
+_SENTENCE = rf"[.!?…]+{_CLOSERS}(?=\s)|[。！？｡]+{_CLOSERS}(?=[^。！？｡{_CLOSER}])|(?<=[가-힣])[.!?]+(?=[가-힣])|\n"
 _CLAUSE = rf"[,;:]{_CLOSERS}(?=\s)|[、，；：]|(?<=\s)[-–—]+(?=\s)|[—](?=\w)"
 # Endings of Korean clauses, with the blank behind them. Those that are nouns as well need the syllable before.
 _CLAUSE_KO = (
@@ -37,6 +39,7 @@ _ANY_END = re.compile(f"{_SENTENCE}|{_CLAUSE}|{_CLAUSE_KO}")
 _LIST_NUMBER = re.compile(r"(?:^|\n)\s*[0-9]{1,3}[.)]$")
 _BULLET = re.compile(r"(?:^|\n)\s*[-*+•–—#>]+$")
 _DOTTED = re.compile(r"(?<![A-Za-z])(?P<letters>(?:[A-Za-z]\.)+[A-Za-z]|Ph\.D)\.$")
+_EXPLAINING = frozenset({"e.g", "i.e", "a.k.a"})
 _HALF_OF_DAY = frozenset({"a.m", "p.m"})
 _BEHIND_TIMES = frozenset(
     {*WEEKDAYS, *WEEKDAYS.values(), *MONTHS, *MONTH_ABBREVIATIONS}
@@ -148,10 +151,13 @@ def is_address(text: str) -> bool:
 
 
 def best(text: str, ends: Sequence[int]) -> int:
-    """The last one that is in no quotation or bracket and leaves no word hanging; else what comes nearest to that."""
+    """The last one that is in no quotation or bracket and leaves no word hanging; else what comes nearest to that.
+
+    For a word that hangs, no less than `MIN_SOUND_WORDS` are given: the next unit may take its time.
+    """
     free = [end for end in ends if not is_enclosed(text, end)] or ends
     sound = [end for end in free if _last_word(text[:end]) not in _CLINGING]
-    return max(sound or free)
+    return max([end for end in sound if len(text[:end].split()) >= MIN_SOUND_WORDS] or free)
 
 
 def is_enclosed(text: str, at: int) -> bool:
@@ -229,6 +235,17 @@ def _ends_with_point(before: str, following: str) -> bool | None:
     return not (following[0].isdigit() or following[0].islower() or following[0] in ",;:)&")
 
 
+def _leads_on(before: str) -> bool:
+    """`before` ends with an abbreviation that is nothing without the next word."""
+    if dotted := _DOTTED.search(before):
+        return dotted["letters"].lower() in _EXPLAINING
+    if initial := _INITIAL.search(before):
+        return (initial["before"] or "").lower() not in BEFORE_LETTER
+    word = _LAST_WORD.search(before)
+    key = word["word"].lower() if word else ""
+    return key in _NEVER_ENDS or (key in TITLES and key not in ALSO_WORDS)
+
+
 def _is_glued(text: str, start: int, end: int) -> bool:
     """The words around the blank from `start` to `end` are said as one, or may be: the second is not whole."""
     before, after = text[:start], text[end:]
@@ -244,9 +261,7 @@ def _is_glued(text: str, start: int, end: int) -> bool:
         return not is_whole or right[:1].isdigit() or right in _BEHIND_NUMBER
     if key in _BEFORE_NUMBER or key.rstrip(".") in (*MONTHS, *MONTH_ABBREVIATIONS) or _DAY_OF_MONTH.search(before):
         return not right or starts_with_digit
-    if left.endswith("."):
-        return not _ends_with_point(before, after)
-    return False
+    return left.endswith(".") and _leads_on(before)
 
 
 def _last_word(text: str) -> str:

@@ -30,7 +30,9 @@ _LINK = re.compile(r"!?\[(?P<kept>[^\[\]]{0,300})\](?:\((?:[^()\n]|\([^()\n]*\))
 _LINK_END = re.compile(r"\]\([^)\s]*\)?")  # of a link that began in the unit before
 _FOOTNOTE = re.compile(r"\[\^?[0-9]{1,3}\]|\[\^[^\[\]\n]{1,40}\]|【[^】\n]{0,80}】")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
-_ADDRESS_AT_WORD = re.compile(r"(?<=\w)(?:w(?=ww\.\w)|h(?=ttps?://))", re.IGNORECASE)
+_ADDRESS_AT_WORD = re.compile(
+    r"(?:(?<=[^\x00-\x7f])|(?<=[^\x00-\x7f][-'’]))(?:w(?=ww\.\w)|h(?=ttps?://))", re.IGNORECASE
+)
 _TIMES = re.compile(r"(?<=[0-9])[ \t]*\*[ \t]*(?=[0-9])")
 _CODE = re.compile(r"`+")
 _STRONG = re.compile(r"(?P<sign>\*{1,3}|~~|(?<!\w)_{1,3}(?=\S))(?=[^\s*])(?P<kept>[^\n]{0,500}?[^\s*])(?P=sign)(?!\w)")

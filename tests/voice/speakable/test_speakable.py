@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.voice.speakable.texts import TEXTS
 from voice.speakable import speakable
 
-SIGNS = re.compile(r"[*_`#|<>\[\]{}\\@/=~^→]|https?://|www\.|[0-9]")
+SIGNS = re.compile(r"[*_`#|<>\[\]{}\\@/=~^→]|https?://|www\.\S|[0-9]")
 LANGUAGES = st.sampled_from(["en", "ko", "de"])
 
 
@@ -53,3 +53,17 @@ def test_plain_words_stay_as_they_are(text: str):
 )
 def test_numbers_of_other_languages_are_left_to_the_voice(written: str, spoken: str):
     assert speakable(written, "de").text == spoken
+
+
+@pytest.mark.parametrize(
+    ("written", "language", "spoken"),
+    [
+        ("가격은 3,000원입니다.", "en", "가격은 삼천 원입니다."),
+        ("It costs $3.50.", "ko", "It costs three dollars and fifty cents."),
+        ("3, 4", "ko", "삼, 사"),
+        ("3, 4", "en", "three, four"),
+        ("iPhone 15 가격", "ko", "iPhone 십오 가격"),
+    ],
+)
+def test_a_unit_in_another_language_than_the_call_is_said_in_its_own(written: str, language: str, spoken: str):
+    assert speakable(written, language).text == spoken
