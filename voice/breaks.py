@@ -53,13 +53,13 @@ _DAY_OF_MONTH = re.compile(
     rf"(?:\b(?:{_MONTH})\.?\s[0-9]{{1,2}}(?:st|nd|rd|th)?|\b[0-9]{{1,2}}\s(?:{_MONTH})),$", re.IGNORECASE
 )
 # Before one of these stands always something that goes on.
-_NEVER_ENDS = frozenset({"vs", "approx", "ext", "fig", "vol", "tel", "dept", "apt", "est"})
+_NEVER_ENDS = frozenset({"vs", "approx", "ext", "fig", "vol", "tel", "dept", "apt"})
 
 _OPENERS = {"(": ")", "[": "]", "{": "}", "“": "”", "«": "»", "「": "」", "『": "』", "（": "）", "《": "》"}
 _QUOTE = '"'
 
 _WORD_BREAK = re.compile(r"\s+(?=\S)|\s+$")
-_NUMBER = re.compile(r"[-−+(]*[$€£¥₩#]?[0-9][0-9.,:/()-]*(?:st|nd|rd|th|%|°)?(?<![,:.])$", re.IGNORECASE)
+_NUMBER = re.compile(r"[-−+(]*[$€£¥₩#]?[0-9][0-9.,:/()–—$€£-]*(?:st|nd|rd|th|%|°)?(?<![,:.])$", re.IGNORECASE)
 _BEFORE_NUMBER = frozenset(
     {"$", "€", "£", "¥", "₩", "#", "+", "-", "~", "no.", "number", *map(str.lower, CURRENCY_CODES)}
 )

@@ -232,7 +232,10 @@ Rule = Callable[[re.Match[str], Words], "list[str] | None"]
 _HALF = r"(?P<half>[ap])\.?m (?:\.(?=\s*(?-i:[a-z0-9,;:)–—-])))? (?!\w)"
 _CODES = "|".join(CURRENCY_CODES)
 _RANGED = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,9})(?:\.[0-9]{1,4})?"
-_UNIT = r"(?P<apart>\s?)(?P<unit>%|°\s?[cf](?!\w)|°|km/h|k?m²|sq\sft|[a-z]{1,4})(?![\w])"
+_UNIT = (
+    r"(?P<apart>\s?)(?P<unit>%|°\s?[cf](?!\w)|°|km/h|k?m²|sq\sft|[a-z]{1,4})(?![\w])"
+    r"(?:(?<=[a-z])\.(?=\s*(?-i:[a-z0-9,;:)])))?"  # 5 min. away
+)
 _MONTH = "|".join((*MONTHS, *MONTH_ABBREVIATIONS)).title()
 RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(r"€\s?(?P<euros>[0-9]{1,7}),(?P<cents>[0-9]{2})(?![0-9])"), _money_with_comma),

@@ -23,6 +23,7 @@ from tts_engine.text.words import (
     IN_ADDRESSES,
     MONTH_ABBREVIATIONS,
     MONTHS,
+    PER,
     SYMBOLS,
     TITLES,
     WEEKDAYS,
@@ -199,6 +200,10 @@ def _weekdays(match: re.Match[str], _: list[Token]) -> list[str]:
     return [WEEKDAYS[match["from"].lower()], "to", WEEKDAYS[match["to"].lower()]]
 
 
+def _per(match: re.Match[str], _: list[Token]) -> list[str]:
+    return ["per", *PER[match["per"].lower()].split()]
+
+
 def _comparison(match: re.Match[str], _: list[Token]) -> list[str]:
     return COMPARISONS[match[0]].split()
 
@@ -259,6 +264,10 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(rf"(?<!\w)(?:[A-Za-z]\.)+[A-Za-z](?!\w)(?:{_GOES_ON.pattern})?"), _dotted),
     (re.compile(r"C#(?!\w)"), _fixed("C sharp")),
     (re.compile(r"\.NET(?!\w)"), _fixed("dot NET")),
+    (
+        re.compile(rf"(?:(?<=[0-9€원])|(?<=[0-9]\s(?:USD|EUR|GBP)))/\s?(?P<per>{'|'.join(PER)})(?!\w)", re.IGNORECASE),
+        _per,
+    ),
     (re.compile(r"(?<!\w)w/o(?!\w)"), _fixed("without")),
     (re.compile(r"(?<!\w)w/(?!\w)"), _fixed("with")),
     (re.compile(r"(?<=[0-9]\s)x(?=\s[0-9])"), _fixed("times")),

@@ -212,6 +212,24 @@ SYMBOLS: Mapping[str, str] = {
     "¾": "three quarters",
     "№": "number",
 }
+# Behind an amount and a stroke: $10/mo.
+_PERIODS = ("second", "minute", "hour", "day", "night", "week", "month", "quarter", "year")
+_PIECES = ("person", "user", "seat", "unit", "item", "call", "mile", "gallon", "page")
+PER: Mapping[str, str] = {
+    **{word: word for word in (*_PERIODS, *_PIECES)},
+    "sec": "second",
+    "min": "minute",
+    "hr": "hour",
+    "h": "hour",
+    "wk": "week",
+    "mo": "month",
+    "yr": "year",
+    "kg": "kilogram",
+    "lb": "pound",
+    "km": "kilometer",
+    "gb": "gigabyte",
+    "kwh": "kilowatt hour",
+}
 # Before a number.
 COMPARISONS: Mapping[str, str] = {
     "<": "less than",

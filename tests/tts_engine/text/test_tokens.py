@@ -183,6 +183,12 @@ w/ milk, w/o sugar|with milk , without sugar
 C# and .NET|C sharp and dot NET
 3 x 4|three times four
 5'10"|five foot ten
+$10/month|ten dollars per month
+$5/mo. plan|five dollars per month . plan
+12 USD/user|twelve dollars per user
+60 km/h|sixty kilometers per hour
+about 5 min. away|about five minutes away
+It takes 5 min. Then|It takes five minutes . Then
 """
 
 
