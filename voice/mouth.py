@@ -46,7 +46,8 @@ class Utterance:
     is_handed_over: bool = False  # the voice has text of it
     failure: str | None = None
     num_spoken_chars: int = 0  # of the script's spoken text: those whose audio has come
-    num_told_chars: int = 0  # of what was written: those told as words
+    num_mapped_chars: int = 0  # of what was written: those that words of the voice stand for
+    num_told_chars: int = 0  # and those told as words, with the marks around them
     progress_s: float = field(default_factory=time.monotonic)  # when what it waits for, audio or text, last came
     sounds_until_s: float = 0.0  # when what there is of it will have been heard
 
@@ -240,12 +241,14 @@ class Mouth:
         for word in event.words:
             start, end = current.script.span(word.start_char, word.end_char)
             first_sample, last_sample = base + round(word.start_sample * ratio), base + round(word.end_sample * ratio)
-            if spoken and start < current.num_told_chars:  # "three dollars" is one: $3
+            if spoken and start < current.num_mapped_chars:  # "three dollars" is one: $3
                 spoken[-1] = replace(spoken[-1], end_sample=last_sample, end_char=max(end, spoken[-1].end_char))
             else:
-                text = "" if start < current.num_told_chars else _as_written(current.text, start, end)
+                first_char, last_char = _with_marks(current.text, start, end)
+                text = current.text[max(first_char, current.num_told_chars) : last_char]
                 spoken.append(SpokenWord(text, first_sample, last_sample, end))
-            current.num_told_chars = max(current.num_told_chars, end)
+                current.num_told_chars = max(current.num_told_chars, last_char)
+            current.num_mapped_chars = max(current.num_mapped_chars, end)
             current.num_spoken_chars = max(current.num_spoken_chars, word.end_char)
         self._playout.add_words(spoken)
         words = tuple(calls.Word(word.text, word.start_sample, word.end_sample) for word in spoken if word.text)
@@ -294,7 +297,7 @@ class Mouth:
         return released
 
 
-def _as_written(text: str, start: int, end: int) -> str:
+def _with_marks(text: str, start: int, end: int) -> tuple[int, int]:
     """A word with the punctuation around it, which voices leave out of their words."""
     start, end = min(start, len(text)), min(end, len(text))  # offsets of a voice, which may be wrong
     before = start
@@ -304,4 +307,4 @@ def _as_written(text: str, start: int, end: int) -> str:
         before = start
     while end < len(text) and not (text[end].isalnum() or text[end].isspace()):
         end += 1
-    return text[before:end]
+    return before, end

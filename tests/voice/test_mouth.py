@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voice.clients.tts import Audio, TtsClient
-from voice.mouth import Mouth, _as_written
+from voice.mouth import Mouth, _with_marks
 from voice.playout import Playout
 from wire import calls, speak
 
@@ -16,7 +16,7 @@ RATE_HZ = 8000
 
 
 def as_written(text: str) -> list[str]:
-    return [_as_written(text, match.start(), match.end()) for match in re.finditer(r"[^\W_]+(?:'\w+)*", text)]
+    return [text[slice(*_with_marks(text, *match.span()))] for match in re.finditer(r"[^\W_]+(?:'\w+)*", text)]
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_words_keep_the_punctuation_that_touches_them(text: str, words: list[str
 
 
 def test_offsets_beyond_the_text_do_no_harm() -> None:
-    assert _as_written("Hello.", 90, 95) == ""
-    assert _as_written("Hello.", 0, 95) == "Hello."
+    assert _with_marks("Hello.", 90, 95) == (6, 6)
+    assert _with_marks("Hello.", 0, 95) == (0, 6)
 
 
 @given(st.text(alphabet="ab1 .,'\"-(é", max_size=30))
@@ -96,6 +96,13 @@ async def test_words_are_told_as_written_however_they_are_spoken(*, at_once: boo
     assert [word.text for word in told.words] == ["It", "costs", "**$3.50**,", "[here](http://x.com/a)", "at", "9:30."]
     assert told.utterance.text == "It costs **$3.50**, [here](http://x.com/a) at 9:30."
     assert told.utterance.script.spoken == "It costs three dollars and fifty cents, here at nine thirty."
+
+
+async def test_what_was_written_is_told_once() -> None:
+    told = Told()
+    await told.speak("It's ~20 minutes, from 9 a.m.–5 p.m., well-known.", at_once=True)
+
+    assert "".join(word.text for word in told.words).replace(" ", "") == told.utterance.text.replace(" ", "")
 
 
 async def test_a_written_word_sounds_from_the_first_to_the_last_of_its_spoken_ones() -> None:
