@@ -84,6 +84,14 @@ def _money_behind(match: re.Match[str], _: Words) -> list[str]:
     return [*numbers.decimal(match["amount"]), one if match["amount"] == "1" else many]
 
 
+def _money_range(match: re.Match[str], _: Words) -> list[str]:
+    """$2-3k"""
+    _one, many, *_rest = CURRENCIES[match["currency"]]
+    magnitude = match["letter"] or match["magnitude"] or ""
+    said = [MAGNITUDES.get(magnitude.lower(), magnitude.lower())] if magnitude else []
+    return [*numbers.decimal(match["from"]), "to", *numbers.decimal(match["to"]), *said, many]
+
+
 def _money_with_comma(match: re.Match[str], _: Words) -> list[str]:
     """€3,50"""
     cents = int(match["cents"])
@@ -144,6 +152,14 @@ def _day_month(match: re.Match[str], _: Words) -> list[str] | None:
 def _height(match: re.Match[str], _: Words) -> list[str]:
     """5'10\""""
     return [*numbers.cardinal(match["feet"]), "foot", *numbers.cardinal(match["inches"])]
+
+
+def _ratio(match: re.Match[str], _: Words) -> list[str]:
+    return [*numbers.cardinal(match["left"]), "to", *numbers.cardinal(match["right"])]
+
+
+def _rating(match: re.Match[str], _: Words) -> list[str]:
+    return [*numbers.decimal(match["stars"]), "out", "of", *numbers.cardinal(match["most"])]
 
 
 def _ip_address(match: re.Match[str], _: Words) -> list[str]:
@@ -241,7 +257,14 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(r"€\s?(?P<euros>[0-9]{1,7}),(?P<cents>[0-9]{2})(?![0-9])"), _money_with_comma),
     (
         re.compile(
-            rf"(?P<minus>(?<![\w)])[-−])?(?P<currency>[$€£¥₩₹])\s?(?P<amount>{_AMOUNT}|\.[0-9]{{1,2}})"
+            rf"(?P<currency>[$€£])(?P<from>{_RANGED})\s?[-–]\s?(?P<to>{_RANGED})(?![0-9,.]*[0-9]|[-–/])"
+            rf"(?:(?P<letter>k|m|bn|b|K|M|B)(?!\w)|\s(?P<magnitude>thousand|million|billion)(?!\w))?(?!\w)"
+        ),
+        _money_range,
+    ),
+    (
+        re.compile(
+            rf"(?P<minus>(?<![\w)])[-−])?(?:US)?(?P<currency>[$€£¥₩₹])\s?(?P<amount>{_AMOUNT}|\.[0-9]{{1,2}})"
             r"(?:(?P<letter>k|m|bn|b|t|K|M|B|T)(?!\w)|\s(?P<magnitude>thousand|million|billion|trillion)(?!\w))?"
         ),
         _money,
@@ -257,6 +280,8 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
         _time,
     ),
     (_pattern(rf"{_NOT_IN_WORD}(?P<hour>[0-9]{{1,2}})\s?{_HALF}"), _hour),
+    (re.compile(r"(?<![\w:.,])(?P<left>[0-9]{1,3}):(?P<right>[0-9]{1,3})(?![\w:]|[.,][0-9])"), _ratio),
+    (re.compile(r"(?<![\w/.,])(?P<stars>[0-9]\.[0-9])/(?P<most>5|10)(?![\w/]|\.[0-9])"), _rating),
     (_pattern(rf"{_NOT_IN_WORD}(?P<year>[0-9]{{4}})-(?P<month>[0-9][0-9])-(?P<day>[0-9][0-9])(?![\w-])"), _date),
     (
         _pattern(

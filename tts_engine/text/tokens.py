@@ -69,7 +69,7 @@ _DROPPED = re.compile(
     r"""\]\([^)\s]*\)            # the target of a Markdown link
       | </?[A-Za-z][^<>]{0,80}>  # a tag
       | ^[ \t]*(?:\#{1,6}|[-*+>]|-{3,})[ \t]+  # heading, bullet, quotation, rule
-      | [*_`]+ | ~~+ | ~(?![$€£]?[0-9]) | \[ (?=[^\]\n]{1,200}\]\()
+      | \*{2,} | (?<=\S)\*+ | \*(?=[^\W\d]) | [_`]+ | ~~+ | ~(?![$€£]?[0-9]) | \[ (?=[^\]\n]{1,200}\]\()
     """,
     re.VERBOSE | re.MULTILINE,
 )
@@ -212,7 +212,12 @@ def _fixed(words: str) -> Rule:
     return lambda match, tokens: words.split()
 
 
-def _hash(match: re.Match[str], _: list[Token]) -> list[str]:
+def _hash(match: re.Match[str], tokens: list[Token]) -> list[str]:
+    """A key of the telephone, or the number of something."""
+    before = tokens[-1] if tokens else None
+    if not match.string[match.end() : match.end() + 1].isalnum():
+        is_key = isinstance(before, Said) and before.words[-1].lower() in _BEFORE_KEYS
+        return ["pound" if is_key else "number"]
     return ["number"] if match.string[match.end() : match.end() + 1].isdigit() else ["hashtag"]
 
 
@@ -255,6 +260,7 @@ _RANGE_DASH = (
     r"|(?<=:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:[0-5][0-9]))"
 )
 _BETWEEN = frozenset({"is", "was", "number", "numbers", "in", "the", "digits", "four", "last", "no"})
+_BEFORE_KEYS = frozenset({"press", "dial", "hit", "enter", "or", "the", "then", "by", "and", "with"})
 _DAY_NAME = "|".join(WEEKDAYS)
 _TITLED = "|".join(("mr", "mrs", "ms", "dr", "vs", "etc"))
 
@@ -265,12 +271,12 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(r"C#(?!\w)"), _fixed("C sharp")),
     (re.compile(r"\.NET(?!\w)"), _fixed("dot NET")),
     (
-        re.compile(rf"(?:(?<=[0-9€원])|(?<=[0-9]\s(?:USD|EUR|GBP)))/\s?(?P<per>{'|'.join(PER)})(?!\w)", re.IGNORECASE),
+        re.compile(rf"(?:(?<=[0-9%€원])|(?<=[0-9]\s(?:USD|EUR|GBP)))/\s?(?P<per>{'|'.join(PER)})(?!\w)", re.IGNORECASE),
         _per,
     ),
     (re.compile(r"(?<!\w)w/o(?!\w)"), _fixed("without")),
     (re.compile(r"(?<!\w)w/(?!\w)"), _fixed("with")),
-    (re.compile(r"(?<=[0-9]\s)x(?=\s[0-9])"), _fixed("times")),
+    (re.compile(r"(?<=[0-9]\s)[x*](?=\s[0-9])"), _fixed("times")),
     (re.compile(r"(?:[<>]=?|[≤≥~≈±])(?=\s?[-−]?[$€£]?\.?[0-9])"), _comparison),
     (
         re.compile(
@@ -291,15 +297,15 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (numeric.CODE, numeric.code),
     (numeric.PLAIN, numeric.number),
     (
-        re.compile(r"(?P<abbr>mr|mrs|ms|dr|prof|rev|gen|sgt|capt|lt|col|gov|sen|rep|st|no)\.", re.IGNORECASE),
+        re.compile(r"(?P<abbr>mr|mrs|ms|dr|vs|prof|rev|gen|sgt|capt|lt|col|gov|sen|rep|st|no)\.", re.IGNORECASE),
         _abbreviation,
     ),
     (re.compile(rf"(?P<abbr>[A-Za-z]{{2,6}})(?:{_GOES_ON.pattern}|(?=\.(?!\w)))"), _abbreviation),
-    (re.compile(rf"(?:{_TITLED})(?![\w'’.])", re.IGNORECASE | re.ASCII), _title),
+    (re.compile(rf"(?<!/)(?:{_TITLED})(?![\w'’.])", re.IGNORECASE | re.ASCII), _title),
     (re.compile(r"(?<![\w.])[A-HJ-Z]\.(?=\s?[A-Z][\w.])"), _initial),
     (re.compile(r"[A-Z]{1,3}&[A-Z]{1,3}(?!\w)"), _initials),
     (re.compile("[" + re.escape("".join(SYMBOLS)) + "]"), _symbol),
     (re.compile(rf"{_LETTER}+(?:['’-]{_LETTER}+)*['’]?(?!\w)|{_LETTER}+"), _word),
-    (re.compile(r"#(?=[A-Za-z0-9])"), _hash),
+    (re.compile(r"#(?=[A-Za-z0-9]|[\s.,;:!?]|$)"), _hash),
 )
 _RULES_OF_WORDS = tuple(rule for rule in _RULES if rule not in numeric.RULES)

@@ -95,7 +95,7 @@ WEEKDAYS: Mapping[str, str] = {
     "sun": "sunday",
 }
 # Before a number that is read digit by digit; those of the second kind with "number" or a sign for it between.
-BEFORE_DIGITS = frozenset({"pin", "code", "codes", "passcode", "password", "otp", "extension", "ending", "zip"})
+BEFORE_DIGITS = frozenset({"pin", "code", "codes", "passcode", "password", "otp", "extension", "ending", "ends", "zip"})
 BEFORE_NUMBER = frozenset(
     {"account", "order", "reference", "confirmation", "tracking", "ticket", "booking", "invoice", "serial", "case"}
     | {"card", "phone", "telephone", "policy", "member", "customer", "reservation", "routing", "claim"}
@@ -169,6 +169,9 @@ UNITS: Mapping[str, tuple[str, str]] = {
     "gal": ("gallon", "gallons"),
     "kcal": ("kilocalorie", "kilocalories"),
     "db": ("decibel", "decibels"),
+    "tbsp": ("tablespoon", "tablespoons"),
+    "tsp": ("teaspoon", "teaspoons"),
+    "mah": ("milliamp hour", "milliamp hours"),
     "yr": ("year", "years"),
     "yrs": ("year", "years"),
     "m²": ("square meter", "square meters"),
@@ -211,6 +214,7 @@ SYMBOLS: Mapping[str, str] = {
     "¼": "one quarter",
     "¾": "three quarters",
     "№": "number",
+    "*": "star",
 }
 # Behind an amount and a stroke: $10/mo.
 _PERIODS = ("second", "minute", "hour", "day", "night", "week", "month", "quarter", "year")

@@ -13,22 +13,33 @@ from voice.speakable.rewriting import Edit
 def readings(text: str) -> list[Edit]:
     """In order, without overlap."""
     edits: list[Edit] = []
-    for token in tokenise(text):
-        if isinstance(token, Said) and _is_rewritten(token, text[token.start : token.end]):
-            said = " ".join(token.words).replace(f" {PAUSE}", PAUSE)
-            edits.append((token.start, token.end, _apart(text, token, said)))
+    tokens = [token for token in tokenise(text) if isinstance(token, Said)]
+    done = 0  # up to where the tokens before reach
+    for i, token in enumerate(tokens):
+        following = tokens[i + 1].start if i + 1 < len(tokens) else len(text)
+        if _is_rewritten(token, text[token.start : token.end]):
+            edits.append(_reading(text, token, done, following))
+            done = edits[-1][1]
+        else:
+            done = token.end
     return edits
+
+
+def _reading(text: str, token: Said, done: int, following: int) -> Edit:
+    """Apart from what stands right beside it, as the 5 of 5+2, but for marks; the hyphen of I-95 goes."""
+    start, end = token.start, token.end
+    if start > done and text[start - 1] == "-" and text[: start - 1][-1:].isalnum():
+        start -= 1
+    if end < following and text[end] == "-" and text[end + 1 :][:1].isalnum():
+        end += 1
+    before, after = text[:start][-1:], text[end:][:1]
+    said = " ".join(token.words).replace(f" {PAUSE}", PAUSE)
+    return start, end, f"{' ' * _touches(before)}{said}{' ' * (_touches(after) and after != '.')}"
 
 
 def _is_rewritten(token: Said, written: str) -> bool:
     return len(token.words) > 1 or token.words[0].casefold() != written.replace("’", "'").casefold()
 
 
-def _apart(text: str, token: Said, said: str) -> str:
-    """Blanks from what stands right beside it, as the 5 of 5+2, but for marks."""
-    before, after = text[: token.start][-1:], text[token.end :][:1]
-    return f"{' ' * _touches(before)}{said}{' ' * (_touches(after) and after != '.')}"
-
-
 def _touches(char: str) -> bool:
-    return char.isalnum() or (bool(char) and char in ".+=&#@%$/")
+    return char.isalnum() or (char != "" and char in ".+=&#@%$/-−*")

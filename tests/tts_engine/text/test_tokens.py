@@ -188,6 +188,19 @@ $5/mo. plan|five dollars per month . plan
 12 USD/user|twelve dollars per user
 60 km/h|sixty kilometers per hour
 about 5 min. away|about five minutes away
+1.5%/mo|one point five percent per month
+$2-3k|two to three thousand dollars
+$2-3|two to three dollars
+US$5|five dollars
+3:1|three to one
+4.5/5|four point five out of five
+the SSN ends in 6789|the SSN ends in six seven eight nine
+2 tbsp|two tablespoons
+press * or #|press star or pound
+dial *67|dial star sixty seven
+account # 12|account number twelve
+2 * 3|two times three
+tea vs. A.I.|tea versus A I .
 It takes 5 min. Then|It takes five minutes . Then
 """
 

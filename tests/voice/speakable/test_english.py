@@ -178,6 +178,15 @@ Really?!|Really?
 1️⃣ First|one First
 １２ ｋｍ|twelve kilometers
 one\n\n\ntwo|one. two
+I-95 N|I ninety five N
+a 3-star hotel|a three star hotel
+AB12-CD34|A B twelve C D thirty four
+Settings > Privacy|Settings, Privacy
+the --verbose flag|the verbose flag
+Press * or #.|Press star or pound.
+the ratio is 3:1|the ratio is three to one
+$129.99/night|one hundred twenty nine dollars and ninety nine cents per night
+twenty-one|twenty-one
 """
 ROWS = [
     row.replace(r"\|", "\0").replace("|", "\1").replace("\0", "|").replace(r"\n", "\n").split("\1")
