@@ -12,116 +12,19 @@ from typing import TypeAlias
 
 from voice.speakable.numbers_ko import MAX_NATIVE, decimal, digits, native, sino
 from voice.speakable.rewriting import Edit
+from voice.speakable.words_ko import (
+    CENTS,
+    CURRENCIES,
+    DOMAINS,
+    IN_ADDRESSES,
+    NATIVE_COUNTERS,
+    SINO_COUNTERS,
+    SYMBOLS,
+    UNITS,
+)
 
 Rule: TypeAlias = Callable[[re.Match[str]], "str | None"]
 
-# fmt: off
-_NATIVE_COUNTERS = (
-    "시간", "시", "개", "명", "사람", "살", "마리", "권", "잔", "병", "장", "대", "채", "그루", "송이", "켤레",
-    "벌", "가지", "군데", "곳", "달", "번째", "번", "배", "끼", "통", "바퀴", "줄", "봉지", "상자", "박스", "팩",
-    "컵", "그릇", "판", "조각", "자루", "쌍", "차례", "건", "팀", "곡", "편", "스푼", "큰술", "작은술", "칸", "방울",
-    "모금", "걸음", "자리",
-)
-_SINO_COUNTERS = (
-    "원", "년", "월", "일", "분", "초", "층", "호선", "호", "번지", "동", "개월", "주", "박", "회", "차", "도", "점",
-    "인분", "페이지", "쪽", "학년", "반", "급", "등", "위", "세", "퍼센트", "미터", "킬로", "그램", "리터", "달러",
-    "유로", "엔", "평", "인", "절", "항", "조", "부", "단계", "단", "세대", "개국", "개년", "가구", "주년", "주일",
-    "번길", "번가", "대로",
-)
-# fmt: on
-_UNITS = {
-    "%p": "퍼센트포인트",
-    "%": "퍼센트",
-    "km/h": "킬로미터",
-    "km": "킬로미터",
-    "cm": "센티미터",
-    "mm": "밀리미터",
-    "m²": "제곱미터",
-    "m2": "제곱미터",
-    "m": "미터",
-    "kg": "킬로그램",
-    "mg": "밀리그램",
-    "g": "그램",
-    "ml": "밀리리터",
-    "mL": "밀리리터",
-    "L": "리터",
-    "l": "리터",
-    "°C": "도",
-    "℃": "도",
-    "°F": "도",
-    "℉": "도",
-    "°": "도",
-    "KB": "킬로바이트",
-    "MB": "메가바이트",
-    "GB": "기가바이트",
-    "TB": "테라바이트",
-    "Mbps": "메가비피에스",
-    "Gbps": "기가비피에스",
-    "Hz": "헤르츠",
-    "kHz": "킬로헤르츠",
-    "MHz": "메가헤르츠",
-    "GHz": "기가헤르츠",
-    "kWh": "킬로와트시",
-    "kW": "킬로와트",
-    "W": "와트",
-    "V": "볼트",
-    "kcal": "킬로칼로리",
-    "min": "분",
-    "h": "시간",
-    "s": "초",
-    "oz": "온스",
-    "lb": "파운드",
-    "ft": "피트",
-    "in": "인치",
-    "mi": "마일",
-}
-_CURRENCIES = {
-    "$": "달러",
-    "€": "유로",
-    "£": "파운드",
-    "¥": "엔",
-    "₩": "원",
-    "USD": "달러",
-    "EUR": "유로",
-    "GBP": "파운드",
-    "JPY": "엔",
-    "KRW": "원",
-}
-_CENTS = {"달러": "센트", "유로": "센트", "파운드": "펜스"}
-_IN_ADDRESSES = {
-    ".": "닷",
-    "@": "골뱅이",
-    "-": "하이픈",
-    "_": "언더바",
-    "/": "슬래시",
-    ":": "콜론",
-    "+": "플러스",
-    "?": "물음표",
-    "=": "이퀄",
-    "&": "앤드",
-    "#": "샵",
-    "%": "퍼센트",
-    "~": "물결",
-}
-_DOMAINS = {"com": "컴", "net": "넷", "org": "오알지", "kr": "케이알", "co": "씨오", "go": "고", "io": "아이오"}
-_SYMBOLS = {
-    "&": "앤드",
-    "+": "플러스",
-    "=": "는",
-    "×": "곱하기",
-    "÷": "나누기",
-    "%": "퍼센트",
-    "@": "골뱅이",
-    "#": "샵",
-    "±": "플러스마이너스",
-    "₩": "원",
-    "$": "달러",
-    "€": "유로",
-    "£": "파운드",
-    "°": "도",
-    "℃": "도",
-    "№": "번호",
-}
 _MONTHS = {"6": "유", "10": "시"}
 _SCALES = {"K": " 천", "k": " 천", "M": " 백만", "B": " 십억"}
 _HALVES = {"am": "오전", "pm": "오후"}
@@ -166,7 +69,7 @@ def count(number: str, counter: str, before: str = "", behind: str = "") -> str:
 
 
 def _takes_native(whole: str, counter: str, before: str, behind: str) -> bool:
-    if counter not in _NATIVE_COUNTERS or not whole.isdigit() or not 1 <= int(whole) <= MAX_NATIVE:
+    if counter not in NATIVE_COUNTERS or not whole.isdigit() or not 1 <= int(whole) <= MAX_NATIVE:
         return False
     match counter:
         case "시":
@@ -176,7 +79,7 @@ def _takes_native(whole: str, counter: str, before: str, behind: str) -> bool:
         case "대":
             return int(whole) % 10 != 0  # 이십 대: people in their twenties
         case "번":
-            return not _IS_NAMED.match(behind)
+            return bool(_HOW_OFTEN.search(before)) or not _IS_NAMED.match(behind)
     return not before.endswith("제")  # 제삼 장
 
 
@@ -202,26 +105,26 @@ def _counted_range(match: re.Match[str]) -> str:
 
 def _measured(match: re.Match[str]) -> str:
     unit = match["unit"]
-    said = _UNITS[unit]
+    said = UNITS[unit]
     before = {"km/h": "시속 ", "°F": "화씨 ", "℉": "화씨 "}.get(unit, "")
     since = f"{decimal(match['since'])}에서 " if match["since"] else ""
     return f"{before}{since}{_minus(match, said)}{decimal(match['number'])} {said}"
 
 
 def _money(match: re.Match[str]) -> str:
-    name = _CURRENCIES[match["currency"]]
+    name = CURRENCIES[match["currency"]]
     minus = "마이너스 " if match["minus"] else ""
     whole, _, fraction = match["number"].replace(",", "").partition(".")
     scale = match["scale"]
-    if scale or len(fraction) != 2 or name not in _CENTS:
+    if scale or len(fraction) != 2 or name not in CENTS:
         return f"{minus}{decimal(match['number'])}{_SCALES.get(scale, scale) if scale else ''} {name}"
-    cents = f"{sino(fraction)} {_CENTS[name]}" if int(fraction) else ""
+    cents = f"{sino(fraction)} {CENTS[name]}" if int(fraction) else ""
     main = f"{sino(whole)} {name}" if int(whole) or not cents else ""
     return minus + " ".join(part for part in (main, cents) if part)
 
 
 def _money_behind(match: re.Match[str]) -> str:
-    return f"{decimal(match['number'])} {_CURRENCIES[match['currency']]}"
+    return f"{decimal(match['number'])} {CURRENCIES[match['currency']]}"
 
 
 def _time(match: re.Match[str]) -> str | None:
@@ -266,7 +169,9 @@ def _telephone(match: re.Match[str]) -> str:
 
 
 def _reference(match: re.Match[str]) -> str | None:
-    return digits(match[0]) if _NAMES_CODE.search(match.string[: match.start()]) else None
+    before = match.string[: match.start()]
+    is_code = _NAMES_CODE.search(before) or (len(match[0]) > 3 and before[-1:].isascii() and before[-1:].isalpha())
+    return digits(match[0]) if is_code else None
 
 
 def _version(match: re.Match[str]) -> str:
@@ -292,11 +197,11 @@ def _address(match: re.Match[str]) -> str:
             said.append("더블유더블유더블유")
         elif part.isascii() and part.isdigit():
             said.append(digits(part) if len(part) > 2 or part[0] == "0" else sino(part))
-        elif part in _IN_ADDRESSES:
-            said.append(_IN_ADDRESSES[part])
+        elif part in IN_ADDRESSES:
+            said.append(IN_ADDRESSES[part])
         elif part[0].isalpha():
-            is_domain = said and said[-1] == "닷" and part.lower() in _DOMAINS
-            said.append(_DOMAINS[part.lower()] if is_domain else part)
+            is_domain = said and said[-1] == "닷" and part.lower() in DOMAINS
+            said.append(DOMAINS[part.lower()] if is_domain else part)
     return " ".join(said).replace("닷 컴", "닷컴").replace("닷 넷", "닷넷")
 
 
@@ -304,20 +209,21 @@ def _symbol(match: re.Match[str]) -> str:
     before, after = match.string[: match.start()], match.string[match.end() : match.end() + 1]
     glue = " " if after and not after.isspace() else ""
     is_apart = not before or before[-1].isspace() or match[0] == "="  # 이는
-    return f"{'' if is_apart else ' '}{_SYMBOLS[match[0]]}{glue}"
+    return f"{'' if is_apart else ' '}{SYMBOLS[match[0]]}{glue}"
 
 
 _ANYTHING = re.compile(r"[0-9A-Za-z&+=×÷%@#±$€£¥₩°℃№~∼〜(\-−]|[ \t]+(?=[~∼〜])")
 _NOT_IN_NUMBER = r"(?<![0-9.,])"
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,24})(?:\.[0-9]{1,12})?"
 _MINUS = r"(?P<minus>(?<![\w)~-])[-−](?=[0-9]))?"
-_COUNTERS = "|".join(sorted({*_NATIVE_COUNTERS, *_SINO_COUNTERS}, key=len, reverse=True))
+_COUNTERS = "|".join(sorted({*NATIVE_COUNTERS, *SINO_COUNTERS}, key=len, reverse=True))
 _TILDE = r"\s?[~∼〜–—-]\s?"
-_UNIT = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
+_UNIT = "|".join(map(re.escape, sorted(UNITS, key=len, reverse=True)))
 # 3번 출구, 1번을 누르세요: the one with that number; 3번 시도: three times.
 _IS_NAMED = re.compile(
     r"(?:을|를|은|이|과|와|으로|의|,|\.|\s?(?:버튼|출구|창구|버스|승강장|게이트|문제|메뉴|국도|노선|방|항목|키|누르))"
 )
+_HOW_OFTEN = re.compile(r"(?:하루에?|매일|매주|매달|번에|일에|달에|총|모두|최대|최소|벌써|이미|겨우|약)\s?$")
 _NAMES_CODE = re.compile(r"(?:번호|코드|끝자리|PIN|핀|OTP)(?:[는은가이:]|\s){0,4}$")
 _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(r"(?<![\w.])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+", re.ASCII), _address),
@@ -342,6 +248,7 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(r"(?<![0-9-])\+?[0-9]{1,4}(?:[-\s][0-9]{3,4}){3}(?![0-9-])"), _telephone),  # of a card as well
     (re.compile(r"(?<![0-9-])(?:\+[0-9]{1,3}[-\s])?\(?[0-9]{2,4}[-\s)]\s?[0-9]{3,4}-[0-9]{4}(?![0-9-])"), _telephone),
     (re.compile(r"(?<![0-9-])(?:1[5-9][0-9]{2}|[0-9]{3})-[0-9]{4}(?![0-9-])"), _telephone),
+    (re.compile(r"(?<![0-9-])[0-9]{5,7}-[0-9]{5,8}(?![0-9-])"), _telephone),
     (re.compile(r"(?<![0-9-])[0-9]{1,7}(?:-[0-9]{1,7}){2,5}(?![0-9-])"), _telephone),
     (
         re.compile(
@@ -365,6 +272,7 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     ),
     (re.compile(rf"{_NOT_IN_NUMBER}(?P<hour>[0-9]{{1,2}})\s?(?P<half>[AaPp]\.?[Mm]\.?)(?![A-Za-z])"), _hour),
     (re.compile(r"(?<![0-9:])(?P<left>[0-9]{1,3}):(?P<right>[0-9]{1,3})(?![0-9:])"), _ratio),
+    (re.compile(r"(?<![0-9/])(?P<quarter>[1-4])/4(?=분기)"), lambda m: sino(m["quarter"]) + "사"),
     (re.compile(r"(?<![0-9/])(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})(?![0-9/])"), _fraction),
     (re.compile(r"(?<![0-9/])(?P<year>)(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})(?![0-9/])"), _date),
     (
@@ -386,5 +294,5 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(r"[0-9]{3,24}(?![0-9.,]*[0-9])"), _reference),
     (re.compile(rf"{_MINUS}(?P<number>{_NUMBER})"), _number),
     (re.compile(r"(?<=[0-9시분일월년%℃원명개도])\s*[~∼〜]\s*(?=\S)"), _fixed("에서 ")),
-    (re.compile("[" + re.escape("".join(_SYMBOLS)) + "]"), _symbol),
+    (re.compile("[" + re.escape("".join(SYMBOLS)) + "]"), _symbol),
 )

@@ -38,7 +38,7 @@ _CODE = re.compile(r"`+")
 _STRONG = re.compile(r"(?P<sign>\*{1,3}|~~|(?<!\w)_{1,3}(?=\S))(?=[^\s*])(?P<kept>[^\n]{0,500}?[^\s*])(?P=sign)(?!\w)")
 _SIGN = re.compile(r"\*{2,}|~{2,}|(?<!\w)_+|_+(?!\w)|(?<=\w)\*|\*(?=[^\W\d])")
 _ARROW = re.compile(r"[ \t]*(?:<?[-=]+>|<-+(?![0-9])|[←-⇿⟰-⟿⬅-⬇➔-➿])+️?[ \t]*")
-_STEP = re.compile(r"(?<=[\w)])[ \t]>[ \t](?=[^\W\d])")  # Settings > Privacy
+_STEP = re.compile(r"(?<=[\w)'\"’”])[ \t]>[ \t](?=['\"‘“]?[^\W\d])")  # Settings > Privacy
 _FLAG = re.compile(r"(?<!\S)-{1,2}(?=[a-z])")  # --verbose
 _EMOTICON = re.compile(r"(?<!\S)(?:[:;=][-^']?[)(DPp/|\\]+|[xX]D|\^_*\^|[Tt]_[Tt]|[ㄱ-ㅎㅏ-ㅣ]{2,}[~!]*)(?=$|[\s.,!?])")
 _JAMO = re.compile(r"(?<=[가-힣.!?~])[ㅋㅎㅠㅜ]{2,}")
