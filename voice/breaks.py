@@ -123,11 +123,8 @@ def is_sentence(text: str, end: int) -> bool:
     return any(found == end for found, _ in sentences(text))
 
 
-def words(text: str, *, is_whole: bool = False) -> list[int]:
-    """Where words end that need not be said with the next; whatever is not whole may go on.
-
-    `is_whole`: `text` ends where a word does.
-    """
+def words(text: str) -> list[int]:
+    """Where words end that need not be said with the next; the last one may not be whole yet."""
     ends = [
         m.end() for m in _WORD_BREAK.finditer(text) if text[: m.start()] and not _is_glued(text, m.start(), m.end())
     ]
@@ -250,15 +247,14 @@ def _is_glued(text: str, start: int, end: int) -> bool:
     """The words around the blank from `start` to `end` are said as one, or may be: the second is not whole."""
     before, after = text[:start], text[end:]
     left = before.split()[-1] if before.split() else ""
-    right, *more = re.split(r"(?=\s)", after, maxsplit=1) or [""]
-    is_whole = bool(more)
-    right = right.strip("\"'”’)(.,;:!?").lower()
+    whole = re.match(r"\S*(?=\s)", after)
+    right = (whole[0] if whole else after).strip("\"'”’)(.,;:!?").lower()
     starts_with_digit = right[:1].isdigit() or right[:1] in ("$", "€", "£", "¥", "₩", "+")
     key = left.lower().lstrip("(\"'“‘[")
     if _LIST_NUMBER.search(before) or _BULLET.search(before):
         return True
     if _NUMBER.match(left):
-        return not is_whole or right[:1].isdigit() or right in _BEHIND_NUMBER
+        return whole is None or right[:1].isdigit() or right in _BEHIND_NUMBER
     if key in _BEFORE_NUMBER or key.rstrip(".") in (*MONTHS, *MONTH_ABBREVIATIONS) or _DAY_OF_MONTH.search(before):
         return not right or starts_with_digit
     return left.endswith(".") and _leads_on(before)
