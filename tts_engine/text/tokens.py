@@ -68,7 +68,7 @@ _MARKS = {
 _DROPPED = re.compile(
     r"""\]\([^)\s]*\)            # the target of a Markdown link
       | </?[A-Za-z][^<>]{0,80}>  # a tag
-      | ^[ \t]*(?:\#{1,6}|[-*+>]|-{3,})[ \t]+  # heading, bullet, quotation, rule
+      | ^[ \t]*(?:\#{1,6}|[-*>]|\+(?=[ \t]+[^\W\d])|-{3,})[ \t]+  # heading, bullet, quotation, rule
       | \*{2,} | (?<=\S)\*+ | \*(?=[^\W\d]) | [_`]+ | ~~+ | ~(?![$€£]?[0-9]) | \[ (?=[^\]\n]{1,200}\]\()
     """,
     re.VERBOSE | re.MULTILINE,

@@ -22,7 +22,8 @@ _TABLE_RULE = re.compile(r"^(?=[^\n]*\|)(?=[^\n]*-)[ \t|:-]+$", re.MULTILINE)
 _ROW_ENDS = re.compile(r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE)
 _CELL_END = re.compile(r"[ \t]+\|[ \t]*|\|[ \t]+")
 _LINE_BEGIN = re.compile(
-    r"^[ \t]*(?:\#{1,6}[ \t]+|>[ \t]?(?![ \t]*[0-9])|[-*+–—•‣◦▪●○·][ \t]+(?:\[[ xX]\][ \t]+)?)+", re.MULTILINE
+    r"^[ \t]*(?:\#{1,6}[ \t]+|>[ \t]?(?![ \t]*[0-9])|(?:[-*–—•‣◦▪●○·]|\+(?=[ \t]+[^\W\d]))[ \t]+(?:\[[ xX]\][ \t]+)?)+",
+    re.MULTILINE,
 )
 _ITEM_NUMBER = re.compile(r"(?P<before>^[ \t]*[0-9]{1,3})\)(?=[ \t])", re.MULTILINE)
 _HEADING_END = re.compile(r"[ \t]+#{2,}[ \t]*$", re.MULTILINE)
@@ -132,11 +133,14 @@ def _fold_forms(rewriting: Rewriting) -> None:
 
 
 def _drop_pictures(rewriting: Rewriting) -> None:
+    """A picture between two words parts them."""
+    text = rewriting.text
     edits: list[Edit] = []
-    for i, char in enumerate(rewriting.text):
+    for i, char in enumerate(text):
         if char.isascii():
             continue
         is_picture = unicodedata.category(char) == "So" and char not in _SYMBOLS_THAT_ARE_SAID
         if is_picture or "\ufe00" <= char <= "\ufe0f" or "\U0001f3fb" <= char <= "\U0001f3ff":
-            edits.append((i, i + 1, ""))
+            parts = is_picture and text[:i][-1:].isalnum() and text[i + 1 :].lstrip("\ufe0f")[:1].isalnum()
+            edits.append((i, i + 1, " " if parts else ""))
     rewriting.edit(edits)

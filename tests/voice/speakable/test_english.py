@@ -178,6 +178,9 @@ Really?!|Really?
 1️⃣ First|one First
 １２ ｋｍ|twelve kilometers
 one\n\n\ntwo|one. two
+yes😀no|yes no
++ 12% tax|plus twelve percent tax
++ an item|an item
 I-95 N|I ninety five N
 a 3-star hotel|a three star hotel
 AB12-CD34|A B twelve C D thirty four
