@@ -47,7 +47,7 @@ from voice.outbox import Outbox, Payload, Written
 from voice.patience import Due, Patience
 from voice.playout import Playout
 from voice.said import Said
-from voice.speculation import Speculation, Speculator
+from voice.speculation import Allowance, Revision, Speculator
 from voice.transports.boundary import Transport
 from voice.turn import Action, Event, State, Turn
 from wire import calls
@@ -90,6 +90,7 @@ class Shared:
     llm: LlmClient
     service_key: str | None
     is_draining: Callable[[], bool]
+    allowance: Allowance
 
 
 class CallEnded(Exception):
@@ -138,13 +139,20 @@ class Call:
         self._ears = Ears(config.endpointing, shared.vad.start(), self._stt, self._echo, transport.sample_rate_hz)
         self._turn = Turn()
         self._history = History(config.agent.instructions, config.agent.max_history_turns)
-        self._speculator = Speculator(call_id, self._stt, shared.llm, self._history, self._spawn)
+        self._speculator = Speculator(
+            call_id,
+            stt=self._stt,
+            llm=shared.llm,
+            history=self._history,
+            allowance=shared.allowance,
+            spawn=self._spawn,
+        )
         self._hearing = asyncio.Lock()
         self._covered_s = self._quiet_since_s = time.monotonic()  # when the next audio is due; when a side spoke last
         self._prompt = ""
         self._end_after_prompt: Goodbye | None = None
         self._said = self._new_turn()
-        self._ahead: Speculation | None = None  # what ran ahead in the pause that ended the turn
+        self._ahead: Revision | None = None  # what ran ahead in the pause that ended the turn
         self._keypad = Keypad()
         self._keyed_s = 0.0  # when keys last became a part of the turn
         self._attempt: Answering | None = None
@@ -186,6 +194,7 @@ class Call:
         finally:
             with contextlib.suppress(Disconnected):  # a caller who does not read; log and metrics have it
                 self._report_unfinished()
+            self._shared.allowance.give_back(self.id)
             metrics.UNDERRUNS.inc(self._playout.num_underruns)
         if refusal is not None:
             await self._outbox.flush(refusal)
@@ -260,7 +269,7 @@ class Call:
                 self._speculator.drop()
             case Speculate():
                 if self._turn.state is State.HEARING:
-                    self._speculator.begin(self._said.known)
+                    self._speculator.begin(self._new_attempt(), self._said.known)
             case AskTurnModel(question):
                 self._spawn(self._ask_turn_model(question))
             case TurnEnded() | NoiseEnded():
@@ -284,17 +293,20 @@ class Call:
             self._playout.duck(1.0)
             self._spawn(self._ears.forget(self._stt.position))
             return
-        self._ahead = self._speculator.take()
+        revision = self._speculator.take()
         if not is_noise:
-            end = self._ahead.end_sample if self._ahead is not None else self._stt.position
+            end = revision.end_sample if revision is not None else self._stt.position
             self._said.add(end, min(TRANSCRIPT_S, self._config.answer_deadline_s))
-        if self._keypad.is_open:
-            if is_noise:
-                self._spawn(self._ears.forget(self._stt.position))
-        elif self._said:
+        if self._said and not self._keypad.is_open:
+            self._ahead = revision
             self._fire(Event.END_OF_TURN)
-        else:
+            return
+        if revision is not None:
+            self._speculator.void(revision)
+        if not self._keypad.is_open:
             self._fire(Event.NOISE)
+        elif is_noise:
+            self._spawn(self._ears.forget(self._stt.position))
 
     def _press(self, digits: str, now: float) -> None:
         """The first key silences the agent. A turn with keys and words is over when both are."""
@@ -316,6 +328,7 @@ class Call:
         probability = await self._shared.turn_model.ask(self._ears.utterance())
         if probability is not None:
             self._log.debug("turn model: %.2f", probability)
+            self._speculator.note(probability)
             for decision in self._ears.answer(question, probability):
                 self._decide(decision)
 
@@ -335,13 +348,14 @@ class Call:
 
     def _on_audio(self, utterance: Utterance) -> None:
         if self._attempt is not None and utterance is self._attempt.utterance:
-            self._attempt.waterfall.mark("tts", time.monotonic())
+            self._shared.allowance.give_back(self.id)
+            self._attempt.mark("tts", time.monotonic())
         if self._turn.state is State.THINKING and utterance.kind != "filler":
             self._fire(Event.AUDIO)
 
     def _on_audible(self, utterance: Utterance, now: float) -> None:
         if self._attempt is not None and utterance is self._attempt.utterance:
-            self._attempt.waterfall.mark("playout", now)
+            self._attempt.mark("playout", now)
 
     def _on_said(self, utterance: Utterance, heard: str) -> None:
         self._quiet_since_s = time.monotonic()
@@ -425,6 +439,7 @@ class Call:
         self._speculator.warm()
 
     def _drop(self) -> None:
+        self._speculator.drop()
         self._report("empty", "")
         self._withdraw()
         self._spawn(self._ears.forget(self._stt.position))
@@ -433,32 +448,44 @@ class Call:
         now = time.monotonic()
         waterfall = Waterfall(self._turn_end_s)
         waterfall.mark("endpointing", now)
-        self._num_attempts += 1
+        revision, self._ahead = self._ahead, None
         deadline_s = now + self._config.answer_deadline_s
-        self._attempt = attempt = Answering(
-            said=self._said,
+        self._attempt = attempt = revision.attempt if revision is not None else self._new_attempt()
+        attempt.commit(waterfall, deadline_s)
+        self._shared.allowance.note_waiting(self.id)
+        work = self._run_attempt(attempt, revision, now)
+        attempt.tasks = (self._spawn(work), self._spawn(self._hold_line(attempt, deadline_s)))
+
+    def _new_attempt(self) -> Answering:
+        self._num_attempts += 1
+        deadline_s = time.monotonic() + self._config.answer_deadline_s
+        return Answering(
+            self._turn.number,
             llm=self._shared.llm,
             mouth=self._mouth,
             history=self._history,
-            waterfall=waterfall,
             context=RequestContext(self.id, self._turn.number, self._num_attempts, deadline_s),
-            speculation=self._ahead,
+            spawn=self._spawn,
         )
-        attempt.tasks = (self._spawn(self._run_attempt(attempt)), self._spawn(self._hold_line(attempt, deadline_s)))
 
     @property
     def _turn_end_s(self) -> float:
         """When the caller had nothing more to say: the last of his words came, or what he keyed in was over."""
         return max(self._ears.speech_end_s, self._keyed_s)
 
-    async def _run_attempt(self, attempt: Answering) -> None:
+    async def _run_attempt(self, attempt: Answering, revision: Revision | None, over_s: float) -> None:
+        """`over_s`: when the turn was."""
         try:
-            text = await attempt.transcribe()
+            text = await self._said.words()
+            attempt.mark("stt", time.monotonic())
             if not text:
                 self._fire(Event.NO_WORDS)
                 return
             self._outbox.post(calls.Final(self._turn.number, text))
-            await attempt.speak(self._turn.number)
+            is_of_use = await attempt.confirm(text)
+            if revision is not None:
+                revision.note_use(over_s, is_of_use=is_of_use)
+            await attempt.finish()
         except WireError as error:
             await self._on_failure(attempt, error)
 
@@ -480,6 +507,8 @@ class Call:
         """The message comes through also when the voice is what everybody waits for."""
         self._outbox.post(calls.Error("delayed", "the answer takes longer than it should"))
         metrics.FILLERS.inc()
+        if self._attempt is not None:
+            self._attempt.give_way()
         if self._mouth.is_free and self._config.agent.filler:
             self._say_alone("filler", self._config.agent.filler)
 
@@ -487,6 +516,7 @@ class Call:
         """What was handed to the voice by then is still said."""
         self._log.warning("answer failed: %s", error)
         self._outbox.post(calls.Error(error.code, str(error)))
+        attempt.give_way()
         if attempt.utterance is not None and attempt.utterance.text.strip():
             await self._mouth.cut_short(attempt.utterance, str(error))
             return
@@ -495,9 +525,13 @@ class Call:
             self._fire(Event.FAILED)
 
     def _close(self) -> None:
+        self._end_attempt()
+
+    def _end_attempt(self) -> None:
         if self._attempt is not None:
             self._attempt.cancel()
             self._attempt = None
+        self._shared.allowance.give_back(self.id)
 
     def _reopen(self) -> None:
         """What was said stays said: the turn goes on."""
@@ -533,16 +567,13 @@ class Call:
         if self._attempt is not None:
             is_said = self._attempt.utterance is not None  # else it may be a filler that is heard
             self._report("interrupted", self._mouth.heard(time.monotonic()) if is_said else "")
-            self._attempt.cancel()
-            self._attempt = None
+            self._end_attempt()
 
     def _withdraw(self) -> None:
         """Stop whatever the agent is doing; nothing of it will be heard from here on."""
         if (stopped := self._mouth.stop(time.monotonic())) is not None and stopped.text:
             self._spawn(self._mouth.hush(stopped))
-        if self._attempt is not None:
-            self._attempt.cancel()
-            self._attempt = None
+        self._end_attempt()
 
     def _report(self, outcome: Outcome, heard: str, *, turn: int | None = None) -> None:
         if self._attempt is None:

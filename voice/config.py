@@ -106,6 +106,7 @@ class VoiceConfig:
     prefill_tokens: int = 0  # `max_tokens` of a request that only warms the KV; servers that refuse 0 take 1
     max_calls: int = 2
     num_processes: int = 1  # that share the calls; each holds the detector and the turn model
+    max_revisions: int = 1  # calls in which an answer is made before the turn is over; 0: recognition and prefill alone
     idle_after_s: float = 15.0  # silence of both sides before the idle prompt; a second one ends the call
     max_call_s: float = 1800.0
     barge_in_after_s: float = 0.25  # caller speech over the agent's that takes the turn
@@ -125,6 +126,8 @@ class VoiceConfig:
             raise ValueError("max_calls must be at least 1")
         if not 1 <= self.num_processes <= self.max_calls:
             raise ValueError("num_processes must be 1 to max_calls")
+        if self.max_revisions < 0:
+            raise ValueError("max_revisions must be 0 or more")
         if not 0 <= self.prefill_tokens <= 1:
             raise ValueError("prefill_tokens must be 0 or 1")
         if not 0.02 <= self.lead_s <= 0.4:

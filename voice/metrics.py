@@ -18,6 +18,21 @@ STAGE = Histogram("voice_stage_seconds", "Share of a turn's latency", ["stage"],
 TURNS = Counter("voice_turns_total", "Caller turns by outcome", ["outcome"])
 CALLS = Counter("voice_calls_total", "Calls by how they ended", ["reason"])
 ACTIVE_CALLS = Gauge("voice_calls_active", "Calls under way", multiprocess_mode="livesum")
+REVISIONS = Counter(
+    "voice_revisions_total", "Answers begun before the turn was over: how far they got, and their use", ["tier", "fate"]
+)
+REVISION_LEAD = Histogram(
+    "voice_revision_lead_seconds",
+    "How long before the end of the turn an answer of use was begun",
+    ["tier"],
+    buckets=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0),
+)
+REVISION_WASTE = Histogram(
+    "voice_revision_waste_seconds",
+    "How long an answer was worked on that was of no use",
+    ["tier"],
+    buckets=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0),
+)
 FILLERS = Counter("voice_fillers_total", "Times a caller had to be told that the answer takes longer")
 UNDERRUNS = Counter("voice_underruns_total", "Times the agent's audio ran dry within an utterance")
 LOOP_LAG = Histogram(

@@ -50,6 +50,7 @@ class Utterance:
     num_told_chars: int = 0  # and those told as words, with the marks around them
     progress_s: float = field(default_factory=time.monotonic)  # when what it waits for, audio or text, last came
     sounds_until_s: float = 0.0  # when what there is of it will have been heard
+    held: list[SpeechEvent] | None = None  # what the voice has made of it, if nobody may know of it yet
 
     @property
     def text(self) -> str:
@@ -60,6 +61,10 @@ class Utterance:
     def is_owed(self) -> bool:
         """The voice has words of it whose audio has not come."""
         return any(char.isalnum() for char in self.script.spoken[self.num_spoken_chars :])
+
+    @property
+    def has_failed(self) -> bool:
+        return self.failure is not None or any(isinstance(event, speak.Error | Lost) for event in self.held or ())
 
     def expect(self) -> None:
         """More text is on its way; an excuse for silence while the voice owes nothing."""
@@ -111,12 +116,16 @@ class Mouth:
         while self._current is not None:
             await self._free.wait()
 
-    def begin(self, kind: Kind, turn: int) -> Utterance:
-        """A new utterance; the one before has ended or was stopped."""
+    def begin(self, kind: Kind, turn: int, *, is_held: bool = False) -> Utterance:
+        """A new utterance; the one before has ended or was stopped. Of one that is held nothing is heard or told until
+        `release`.
+        """
         assert self._current is None, f"{self._current} is still being spoken"
         self._num_utterances += 1
         resampler = Resampler(self._tts.sample_rate_hz or self._playout.rate_hz, self._playout.rate_hz)
-        self._current = Utterance(self._num_utterances, kind, turn, resampler, Script(self._language))
+        held: list[SpeechEvent] | None = [] if is_held else None
+        script = Script(self._language)
+        self._current = Utterance(self._num_utterances, kind, turn, resampler, script, held=held)
         self._free.clear()
         return self._current
 
@@ -127,7 +136,7 @@ class Mouth:
         utterance.expect()
         spoken = utterance.script.add(unit)
         self._wake.set()
-        if utterance.kind == "answer":
+        if utterance.kind == "answer" and utterance.held is None:
             self._post(calls.Reply(utterance.turn, unit), None)
         await self._tts.say(utterance.number, spoken, deadline_s)
         utterance.is_handed_over = True
@@ -136,6 +145,22 @@ class Mouth:
         """No more text comes. Raises: Unavailable."""
         utterance.ended = True
         await self._tts.end(utterance.number)
+
+    async def release(self, utterance: Utterance) -> None:
+        """An utterance that was held is said."""
+        if utterance.held is None or utterance is not self._current:
+            return
+        utterance.expect()
+        self._post(calls.Reply(utterance.turn, utterance.text), None)
+        while utterance.held:
+            await self._take_up(utterance, utterance.held.pop(0))
+        utterance.held = None
+
+    def discard(self, utterance: Utterance) -> None:
+        """An utterance that was held is not said, ever; the voice is told by `hush`."""
+        if utterance is self._current:
+            self._release()
+            self._wake.set()
 
     async def cut_short(self, utterance: Utterance, why: str) -> None:
         """No more text comes, and not because it was all: what was handed over is still spoken."""
@@ -182,6 +207,12 @@ class Mouth:
         current = self._current
         if current is None or current.complete or (not isinstance(event, Lost) and event.utterance != current.number):
             return
+        if current.held is not None:
+            current.held.append(event)
+            return
+        await self._take_up(current, event)
+
+    async def _take_up(self, current: Utterance, event: SpeechEvent) -> None:
         match event:
             case Audio():
                 await self._on_pcm(current, event.pcm)
@@ -269,7 +300,7 @@ class Mouth:
         """Seconds until there is something to do, None when only an event can bring it."""
         due_s = self._playout.next_due_s(now, more_comes=self._more_comes)
         current = self._current
-        if due_s is not None or current is None or not current.text:
+        if due_s is not None or current is None or not current.text or current.held is not None:
             return due_s
         if (unheard := self._playout.sent - self._playout.heard(now)) > 0:
             current.sounds_until_s = now + unheard / self._playout.rate_hz

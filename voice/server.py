@@ -22,6 +22,7 @@ from voice.config import VoiceConfig
 from voice.media.turn_model import SmartTurn
 from voice.media.vad import Silero
 from voice.rtc import RtcCalls, ice_servers
+from voice.speculation import Allowance
 from voice.status import Status
 from voice.transports.boundary import Transport
 from voice.transports.websocket import WebSocketTransport
@@ -72,6 +73,7 @@ def load(config: VoiceConfig, lifecycle: Lifecycle) -> Shared:
         ),
         service_key=key,
         is_draining=lambda: lifecycle.draining,
+        allowance=Allowance(config.max_revisions),
     )
 
 

@@ -1,6 +1,7 @@
-"""Work done while a pause may still turn out to be the end of the turn: recognition, and warming the LLM.
+"""Work done while a pause may still turn out to be the end of the turn: recognition, and an answer ahead of its time.
 
-Nothing of it is observable. What belongs to an earlier pause is void: the caller went on.
+How far it goes depends on how likely the end is, and on what callers who wait leave of the capacity. Nothing of it is
+observable, and it is void as soon as the caller goes on.
 """
 
 from __future__ import annotations
@@ -12,75 +13,151 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from voice import metrics
+from voice.answer import PREFILL_S, Answering, Tier
 from voice.clients.llm import LlmClient
 from voice.clients.stt import SttClient
-from voice.history import History, Message
+from voice.history import History
 from wire.errors import WireError
 from wire.request import RequestContext
 
 logger = logging.getLogger(__name__)
 
 DEADLINE_S = 1.0  # no wait for the end of a turn is longer
-PREFILL_S = 2.0  # a prompt of a long call takes a second on a CPU; what takes longer comes too late
+LIKELY = {Tier.GENERATE: 0.3, Tier.SPEAK: 0.5}  # probability of the end at and above which a tier begins
+
+
+class Allowance:
+    """In how many calls of a process answers may be made ahead: as many as `limit` leaves beside callers who wait."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._waiting: set[str] = set()
+        self._ahead: set[str] = set()
+
+    @property
+    def num_ahead(self) -> int:
+        return len(self._ahead)
+
+    def grant(self, call: str) -> bool:
+        if call not in self._ahead and len(self._ahead) + len(self._waiting) >= self._limit:
+            return False
+        self._ahead.add(call)
+        return True
+
+    def note_waiting(self, call: str) -> None:
+        """Its turn is over, and the caller hears nothing yet."""
+        self._ahead.discard(call)
+        self._waiting.add(call)
+
+    def give_back(self, call: str) -> None:
+        self._ahead.discard(call)
+        self._waiting.discard(call)
 
 
 @dataclass
-class Speculation:
-    """Recognition up to `end_sample` of a connection, under way or done, and the task that warms the LLM with it."""
+class Revision:
+    """Recognition up to `end_sample` of a connection, and the attempt at an answer that begins with its words."""
 
     connection: int
     end_sample: int
-    prefill: asyncio.Task[None] | None = None
+    attempt: Answering
+    recognition: asyncio.Task[None] | None = None
+    begun_s: float | None = None  # the attempt
+    probability: float = 0.0
+
+    def note_use(self, over_s: float, *, is_of_use: bool) -> None:
+        """The turn was over at `over_s`, and the attempt went on from there, or began anew."""
+        if self.begun_s is None:
+            return
+        tier = self.attempt.tier.name.lower()
+        metrics.REVISIONS.labels(tier, "used" if is_of_use else "other_words").inc()
+        if is_of_use:
+            metrics.REVISION_LEAD.labels(tier).observe(max(0.0, over_s - self.begun_s))
+        else:
+            metrics.REVISION_WASTE.labels(tier).observe(time.monotonic() - self.begun_s)
 
 
 class Speculator:
     def __init__(
         self,
         call: str,
+        *,
         stt: SttClient,
         llm: LlmClient,
         history: History,
+        allowance: Allowance,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         self._call = call
-        self._stt = stt
-        self._llm = llm
-        self._history = history
+        self._stt, self._llm, self._history = stt, llm, history
+        self._allowance = allowance
         self._spawn = spawn
-        self._present: Speculation | None = None
+        self._present: Revision | None = None
 
-    def begin(self, heard_before: str) -> None:
+    def begin(self, attempt: Answering, heard_before: str) -> None:
         """The caller pauses; `heard_before` are words of this turn that recognition is done with."""
-        self._present = Speculation(self._stt.num_connections, self._stt.position)
-        self._spawn(self._recognise(self._present, heard_before))
+        self.drop()
+        self._present = Revision(self._stt.num_connections, self._stt.position, attempt)
+        self._present.recognition = self._spawn(self._recognise(self._present, heard_before))
+
+    def note(self, probability: float) -> None:
+        """How likely the pause is the end, by now."""
+        if self._present is not None:
+            self._present.probability = probability
+            self._allow(self._present)
 
     def drop(self) -> None:
         """The caller goes on: what was or will be made for this pause is void."""
         dropped, self._present = self._present, None
-        if dropped is not None and dropped.prefill is not None:
-            dropped.prefill.cancel()
+        if dropped is not None:
+            self.void(dropped)
 
-    def take(self) -> Speculation | None:
-        """The turn has ended in this pause: its speculation, if one was begun and recognition was not lost since."""
-        taken, self._present = self._present, None
-        return taken if taken is not None and taken.connection == self._stt.num_connections else None
+    def void(self, revision: Revision) -> None:
+        """One that was taken, perhaps, and is of no use."""
+        attempt, tier = revision.attempt, revision.attempt.tier.name.lower()
+        self._allowance.give_back(self._call)
+        if revision.recognition is not None:
+            revision.recognition.cancel()
+        attempt.give_way()
+        attempt.cancel()
+        if revision.begun_s is not None:
+            metrics.REVISIONS.labels(tier, "dropped").inc()
+            metrics.REVISION_WASTE.labels(tier).observe(time.monotonic() - revision.begun_s)
 
-    def warm(self, user_text: str = "") -> asyncio.Task[None]:
+    def take(self) -> Revision | None:
+        """The turn has ended in this pause: its revision, if one was begun and recognition was not lost since."""
+        taken = self._present
+        if taken is None or taken.connection != self._stt.num_connections:
+            self.drop()
+            return None
+        self._present = None
+        if taken.recognition is not None:
+            taken.recognition.cancel()  # of what is asked for in earnest now
+        return taken
+
+    def warm(self) -> None:
         """Have the worker compute the KV of the conversation so far. Only time is lost when it fails."""
-        return self._spawn(self._prefill(self._history.prompt(user_text)))
+        self._spawn(self._warm())
 
-    async def _recognise(self, speculation: Speculation, heard_before: str) -> None:
+    def _allow(self, revision: Revision) -> None:
+        for tier, likely in LIKELY.items():
+            if revision.probability >= likely and self._allowance.grant(self._call):
+                revision.attempt.allow(tier)
+
+    async def _recognise(self, revision: Revision, heard_before: str) -> None:
         try:
-            text = await self._stt.speculate(speculation.end_sample, DEADLINE_S)
+            text = await self._stt.speculate(revision.end_sample, DEADLINE_S)
         except WireError as error:
             logger.debug("call %s: no speculation: %s", self._call, error)
             return
-        if speculation is self._present and (words := f"{heard_before} {text}".strip()):
-            speculation.prefill = self.warm(words)
+        if words := f"{heard_before} {text}".strip():
+            revision.begun_s = time.monotonic()
+            revision.attempt.begin(words)
 
-    async def _prefill(self, messages: list[Message]) -> None:
+    async def _warm(self) -> None:
         try:
-            deadline_s = time.monotonic() + PREFILL_S
-            await self._llm.prefill(messages, RequestContext(self._call, deadline_s=deadline_s))
+            context = RequestContext(self._call, deadline_s=time.monotonic() + PREFILL_S)
+            await self._llm.prefill(self._history.prompt(), context)
         except WireError as error:
             logger.debug("call %s: no prefill: %s", self._call, error)

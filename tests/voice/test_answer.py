@@ -1,54 +1,266 @@
+"""An attempt at an answer, before and after the turn is over, on scripted services behind their real protocols."""
+
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
-from voice.answer import Answering
-from voice.budget import Waterfall
+from tests.fakes import FakeLlm, FakeTts
+from tests.serving import serving
+from voice.answer import Answering, Tier
+from voice.budget import Stage, Waterfall
 from voice.clients.llm import LlmClient
-from voice.clients.stt import SttClient
 from voice.clients.tts import TtsClient
 from voice.history import History
-from voice.mouth import Mouth
+from voice.mouth import Mouth, Utterance
+from voice.outbox import Payload, Written
 from voice.playout import Playout
-from voice.said import Said
+from wire import calls
+from wire.config import EdgeConfig
 from wire.errors import DeadlineExceeded
 from wire.request import RequestContext
+from wire.service import Lifecycle
 
-NOBODY = "http://127.0.0.1:1"  # tcpmux: nothing listens there, and nothing is sent here
-
-
-async def ignore(_: object) -> None:
-    pass
+ANSWER = "This is my answer, and it goes on. Really."
 
 
-def attempt(deadline_s: float) -> Answering:
-    tts = TtsClient(NOBODY, key=None, call="c", voice=None, on_event=ignore, on_lost=lambda: None)
-    mouth = Mouth(
-        tts,
-        Playout(24000, 0.16),
-        post=lambda *_: None,
-        on_audio=lambda _: None,
-        on_audible=lambda *_: None,
-        on_said=lambda *_: None,
-    )
-    stt = SttClient(NOBODY, key=None, call="c", language="en", on_partial=lambda *_: None)
-    return Answering(
-        said=Said(stt, lambda _: pytest.fail("nothing is to be transcribed")),
-        llm=LlmClient(NOBODY, "m", key=None, temperature=0.0, max_tokens=8, prefill_tokens=0, repetition_penalty=1.0),
-        mouth=mouth,
-        history=History("", 1),
-        waterfall=Waterfall(deadline_s),
-        context=RequestContext("c", 1, 1, deadline_s),
-        speculation=None,
-    )
+@dataclass
+class Agent:
+    """What an attempt needs of a call, and what the caller would get."""
+
+    llm: FakeLlm = field(default_factory=lambda: FakeLlm(replies=[ANSWER]))
+    tts: FakeTts = field(default_factory=FakeTts)
+    told: list[Payload] = field(default_factory=list)
+
+    @contextlib.asynccontextmanager
+    async def up(self) -> AsyncIterator[None]:
+        async with (
+            serving(self.llm.app(), Lifecycle("llm"), EdgeConfig(port=0)) as llm_url,
+            serving(self.tts.app(), Lifecycle("tts"), EdgeConfig(port=0)) as tts_url,
+            asyncio.TaskGroup() as self.tasks,
+        ):
+            self.client = LlmClient(llm_url, "m", key=None, temperature=0.0, max_tokens=80, prefill_tokens=0)
+            await self.client.open()
+            voice = TtsClient(
+                tts_url,
+                key=None,
+                call="c",
+                voice=None,
+                on_event=lambda event: self.mouth.on_event(event),
+                on_lost=lambda: None,
+            )
+            self.mouth = Mouth(
+                voice,
+                Playout(24000, 0.16),
+                post=self._post,
+                on_audio=lambda utterance: self._mark(utterance, "tts", time.monotonic()),
+                on_audible=lambda utterance, now: self._mark(utterance, "playout", now),
+                on_said=lambda utterance, heard: self.said.set(),
+            )
+            self.said = asyncio.Event()
+            running = [self.tasks.create_task(voice.link.run()), self.tasks.create_task(self.mouth.run())]
+            await voice.link.wait_ready(time.monotonic() + 5)
+            self.attempt = Answering(
+                1,
+                llm=self.client,
+                mouth=self.mouth,
+                history=History("", 1),
+                context=RequestContext("c", 1, 1, time.monotonic() + 5),
+                spawn=self.tasks.create_task,
+            )
+            try:
+                yield
+            finally:
+                self.attempt.cancel()
+                for task in running:
+                    task.cancel()
+                await self.client.close()
+
+    def _post(self, payload: Payload, written: Written | None) -> None:
+        self.told.append(payload)
+        if written is not None:
+            written(time.monotonic())
+
+    def _mark(self, utterance: Utterance, stage: Stage, now: float) -> None:
+        if utterance is self.attempt.utterance:
+            self.attempt.mark(stage, now)
+
+    def commit(self) -> None:
+        self.attempt.commit(Waterfall(time.monotonic() - 0.2), time.monotonic() + 5)
+        assert self.attempt.waterfall is not None
+        self.attempt.waterfall.mark("endpointing", time.monotonic())
+        self.attempt.mark("stt", time.monotonic())
+
+    @property
+    def reply(self) -> str:
+        return "".join(message.delta for message in self.told if isinstance(message, calls.Reply))
+
+    @property
+    def num_samples(self) -> int:
+        return sum(pcm.size for pcm in self.told if isinstance(pcm, np.ndarray))
 
 
-async def test_an_answer_that_comes_after_its_deadline_does_not_begin_and_leaves_the_mouth_free() -> None:
+@pytest.fixture
+def agent() -> Agent:
+    return Agent()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - of services that tell nobody
+            await asyncio.sleep(0.005)
+
+
+async def test_the_first_words_are_ready_and_nobody_knows_until_the_turn_is_over(agent: Agent) -> None:
+    async with agent.up():
+        agent.attempt.allow(Tier.SPEAK)
+        agent.attempt.begin("Hello there.")
+        await until(lambda: agent.tts.texts)
+        await asyncio.sleep(0.3)  # the audio of the first unit has long come
+        assert not agent.told
+        assert list(agent.tts.texts.values()) == ["This is my answer,"]
+
+        agent.commit()
+        assert await agent.attempt.confirm("Hello there.")
+        await agent.attempt.finish()
+        await agent.said.wait()
+
+        assert agent.reply == ANSWER
+        assert agent.num_samples > 0
+        assert agent.attempt.waterfall is not None
+        stages_s = agent.attempt.waterfall.stages_s
+        assert stages_s["llm_first_token"] + stages_s["llm_first_clause"] + stages_s["tts"] < 0.05
+        assert len(agent.llm.prompts) == 1
+
+
+async def test_an_answer_to_other_words_is_never_told(agent: Agent) -> None:
+    agent.llm.replies = ["Wrong, all of it.", ANSWER]
+    async with agent.up():
+        agent.attempt.allow(Tier.SPEAK)
+        agent.attempt.begin("Hello.")
+        await until(lambda: agent.tts.texts)
+        agent.commit()
+
+        assert not await agent.attempt.confirm("Hello there.")
+        await agent.attempt.finish()
+        await agent.said.wait()
+
+        assert agent.reply == ANSWER
+        assert [m[-1]["content"] for m in agent.llm.prompts] == ["Hello.", "Hello there."]
+        await until(lambda: agent.tts.cancelled == [1])
+        words = [word.text for m in agent.told if isinstance(m, calls.Words) for word in m.words]
+        assert words == ANSWER.split()
+
+
+@pytest.mark.parametrize(
+    ("tier", "num_prefills", "num_prompts"), [(Tier.PREFILL, 1, 0), (Tier.GENERATE, 0, 1), (Tier.SPEAK, 0, 1)]
+)
+async def test_a_tier_goes_no_further(agent: Agent, tier: Tier, num_prefills: int, num_prompts: int) -> None:
+    async with agent.up():
+        agent.attempt.allow(tier)
+        agent.attempt.begin("Hello there.")
+        await asyncio.sleep(0.3)
+
+        assert (agent.llm.num_prefills, len(agent.llm.prompts)) == (num_prefills, num_prompts)
+        assert bool(agent.tts.texts) == (tier == Tier.SPEAK)
+
+
+async def test_tiers_follow_one_another_while_the_pause_lasts(agent: Agent) -> None:
+    async with agent.up():
+        agent.attempt.begin("Hello there.")
+        await until(lambda: agent.llm.num_prefills == 1)
+        agent.attempt.allow(Tier.GENERATE)
+        await until(lambda: agent.llm.prompts)
+        agent.attempt.allow(Tier.SPEAK)
+        await until(lambda: agent.tts.texts)
+
+        assert not agent.told
+
+
+async def test_withdrawn_it_leaves_nothing_behind(agent: Agent) -> None:
+    agent.llm.token_s = 0.05
+    async with agent.up():
+        agent.attempt.allow(Tier.SPEAK)
+        agent.attempt.begin("Hello there.")
+        await until(lambda: agent.tts.texts)
+        assert agent.attempt.utterance is not None
+        agent.attempt.give_way()
+        agent.attempt.cancel()
+        async with asyncio.timeout(2):
+            await agent.llm.aborted.wait()
+        await until(lambda: agent.tts.cancelled == [1])
+
+        assert agent.mouth.is_free
+        assert not agent.told
+
+
+@pytest.mark.parametrize("failure", ["error", "drop"])
+async def test_what_failed_before_the_turn_was_over_is_tried_again(agent: Agent, failure: str) -> None:
+    agent.llm.failure = failure  # type: ignore[assignment]
+    async with agent.up():
+        agent.attempt.allow(Tier.SPEAK)
+        agent.attempt.begin("Hello there.")
+        await until(lambda: agent.llm.prompts)
+        await asyncio.sleep(0.2)
+        agent.llm.failure = "none"
+        agent.commit()
+
+        assert not await agent.attempt.confirm("Hello there.")
+        await agent.attempt.finish()
+        await agent.said.wait()
+
+        assert agent.reply == ANSWER
+
+
+async def test_a_voice_that_failed_before_the_turn_was_over_is_asked_again(agent: Agent) -> None:
+    agent.tts.failure = "error"
+    async with agent.up():
+        agent.attempt.allow(Tier.SPEAK)
+        agent.attempt.begin("Hello there.")
+        await until(lambda: agent.tts.texts)
+        await asyncio.sleep(0.2)
+        agent.tts.failure = "none"
+        agent.commit()
+
+        assert not await agent.attempt.confirm("Hello there.")
+        await agent.attempt.finish()
+        await agent.said.wait()
+
+        assert agent.reply == ANSWER
+
+
+async def test_what_is_held_gives_way_to_something_else_and_is_made_again(agent: Agent) -> None:
+    async with agent.up():
+        agent.attempt.allow(Tier.SPEAK)
+        agent.attempt.begin("Hello there.")
+        await until(lambda: agent.tts.texts)
+        agent.commit()
+        agent.attempt.give_way()
+        assert agent.mouth.is_free
+        filler = agent.mouth.begin("filler", 1)
+        await agent.mouth.say(filler, "One moment.")
+        await agent.mouth.finish(filler)
+
+        await agent.attempt.confirm("Hello there.")
+        await agent.attempt.finish()
+        await agent.mouth.wait_free()
+
+        assert agent.reply == ANSWER
+        words = [word.text for m in agent.told if isinstance(m, calls.Words) for word in m.words]
+        assert words == ["One", "moment.", *ANSWER.split()]
+
+
+async def test_an_answer_that_comes_after_its_deadline_does_not_begin_and_leaves_the_mouth_free(agent: Agent) -> None:
     """What has begun without a word is ended by nobody: the call would wait for it for good."""
-    late = attempt(time.monotonic() - 1)
-    with pytest.raises(DeadlineExceeded):
-        await late._say(1, "Hello.")
-    assert late.utterance is None
-    assert late.mouth.is_free
+    async with agent.up():
+        agent.attempt.commit(Waterfall(time.monotonic()), time.monotonic() - 1)
+        with pytest.raises(DeadlineExceeded):
+            await agent.attempt._say("Hello.")
+        assert agent.attempt.utterance is None
+        assert agent.mouth.is_free
