@@ -249,7 +249,7 @@ class Caller:
                 self._state = message.state
             case calls.Bye() if message.reason != "hangup":
                 self.record.outcome, self.record.reason = "broken", f"the server ended the call: {message.reason}"
-            case calls.Clear():
+            case calls.Clear() | calls.Rewind():
                 self._forget_after(now)
                 self._received_samples = message.sample
             case calls.Error() if message.retry_after_ms is not None and self.record.ready_s is None:

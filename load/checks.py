@@ -13,7 +13,7 @@ from load.measure import BEFORE_ALL, Recognised, num_answers, sounds, turn_of, w
 from load.record import CallRecord, TurnRecord
 from load.steps import CHECKS, Expect
 from load.told import ended_by_server_s, replies, state_at
-from load.track import Track, clears_s
+from load.track import Track, drops_s
 
 SHOWN_WORDS = 12  # of what was heard instead
 NO_RECOGNITION = "not known: what was heard was not recognised"
@@ -49,7 +49,7 @@ class Known:
             messages=[(told_s, message) for told_s, message in call.messages if told_s <= at_s],
             ended_s=at_s if call.ended_s is None else min(at_s, call.ended_s),
         )
-        self.track = Track(self.call.heard, call.output_sample_rate_hz, [*clears_s(self.call), at_s])
+        self.track = Track(self.call.heard, call.output_sample_rate_hz, [*drops_s(self.call), at_s])
         self.recognised = recognised and {
             index: [word for word in words if word.start_s < at_s] for index, words in recognised.items()
         }

@@ -179,9 +179,14 @@ def _is_silent(piece: _Piece) -> bool:
 
 
 def track_of(call: CallRecord) -> Track:
-    return Track(call.heard, call.output_sample_rate_hz, clears_s(call))
+    return Track(call.heard, call.output_sample_rate_hz, drops_s(call))
+
+
+def drops_s(call: CallRecord) -> list[float]:
+    """When what had not been played was to be dropped: for good, or to come again."""
+    return [at_s for at_s, message in call.messages if message.get("type") in ("clear", "rewind")]
 
 
 def clears_s(call: CallRecord) -> list[float]:
-    """When the server took back what had not been played."""
+    """When the server took back what had not been played, for good."""
     return [at_s for at_s, message in call.messages if message.get("type") == "clear"]

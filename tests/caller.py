@@ -37,6 +37,7 @@ class Caller:
         self.is_dead = False  # nothing comes from the line, which stays open
         self.said_s = math.inf  # when the last of what was to be said was sent
         self._acknowledges = acknowledges
+        self.end_sample = self._played = 0  # on the agent's clock: of what came and was not taken back, and was played
         self._say: list[np.ndarray] = []
         self._changed = asyncio.Condition()
 
@@ -116,16 +117,20 @@ class Caller:
                 async with self._changed:
                     if isinstance(data, bytes):
                         self.audio.append((time.monotonic(), np.frombuffer(data, "<i2")))
+                        self.end_sample += len(data) // 2
                     else:
+                        message = decode(data, calls.SERVER_MESSAGES)
                         self.message_times.append(time.monotonic())
-                        self.messages.append(decode(data, calls.SERVER_MESSAGES))
+                        self.messages.append(message)
+                        if isinstance(message, calls.Clear | calls.Rewind):
+                            self.end_sample = self._played = message.sample
                     self._changed.notify_all()
         async with self._changed:
             self.close_code, self.closed_s = self.connection.close_code, time.monotonic()
             self._changed.notify_all()
 
     async def _talk(self) -> None:
-        start, sent, played_end, last = time.monotonic(), 0, 0.0, 0
+        start, sent = time.monotonic(), 0
         with contextlib.suppress(ConnectionClosed):
             while True:
                 if self._say:
@@ -137,11 +142,9 @@ class Caller:
                 if not self.is_dead:
                     await self.connection.send(piece.tobytes())
                 sent += 1
-                if self._acknowledges and self.num_samples > last:
-                    now = time.monotonic()
-                    played_end = max(played_end, now - MESSAGE_S) + MESSAGE_S
-                    last = min(self.num_samples, last + round(MESSAGE_S * OUTPUT_HZ))
-                    await self.send(calls.Played(last))
+                if self._acknowledges and self.end_sample > self._played:
+                    self._played = min(self.end_sample, self._played + round(MESSAGE_S * OUTPUT_HZ))
+                    await self.send(calls.Played(self._played))
                 await asyncio.sleep(max(0.0, start + sent * MESSAGE_S - time.monotonic()))
 
 

@@ -37,6 +37,7 @@ class FakeStt:
     peers: list[Socket[listen.ClientMessage]] = field(default_factory=list)  # that are connected
     num_connections: int = 0
     final_delay_s: float = 0.0
+    speculates: bool = True
     num_finals: int = 0
     num_samples: int = 0
 
@@ -77,7 +78,7 @@ class FakeStt:
                         self.num_samples = received
                     case listen.Hello():
                         await peer.send(listen.Ready(1, "fake"))
-                    case listen.Speculate(id=request):
+                    case listen.Speculate(id=request) if self.speculates:
                         await peer.send(listen.Speculation(request, revision, text, received, 0.0))
                     case listen.Finalize(id=request):
                         if self.failure == "drop":

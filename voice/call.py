@@ -20,6 +20,7 @@ import numpy as np
 
 from voice import metrics
 from voice.answer import Answering, Outcome
+from voice.backchannel import Backchannels, asks
 from voice.budget import Waterfall
 from voice.clients.llm import LlmClient
 from voice.clients.stt import SttClient
@@ -62,6 +63,9 @@ logger = logging.getLogger(__name__)
 
 SERVICES_READY_S = 1.4  # a call whose recognition or voice does not answer by then is refused: no line stays dead
 RESTART_S = 5.0  # until a service that was lost is back, told to the refused: docs/measurements.md
+PAUSE_AFTER_S = 0.096  # caller speech over the agent's that silences it, to go on if it was nothing
+FILLER_AFTER_S = 0.25  # ... over a filler, which may be its own echo, that takes the turn
+JUDGE_S = 1.0  # for the words of a caller who spoke over the agent: so long it is silent
 HOLD_AFTER_S = 1.2  # since a sound of either side; with a busy voice's 0.3 s nothing lasts over 1.5 s in silence
 TRANSCRIPT_S = 2.5  # for a final transcript: 30 times its share of the budget, and one filler long
 TICK_S = 0.25
@@ -147,6 +151,8 @@ class Call:
             allowance=shared.allowance,
             spawn=self._spawn,
         )
+        self._backchannels = Backchannels(hello.language, config.backchannels)
+        self._judging: asyncio.Task[None] | None = None  # the words of a caller who spoke over the agent
         self._hearing = asyncio.Lock()
         self._covered_s = self._quiet_since_s = time.monotonic()  # when the next audio is due; when a side spoke last
         self._prompt = ""
@@ -262,14 +268,17 @@ class Call:
                 if self._turn.state is State.LISTENING:
                     self._fire(Event.SPEECH)
                 elif self._mouth.is_audible:
-                    self._playout.duck(10 ** (-self._config.duck_db / 20))  # whoever it is, he is listened to
+                    self._duck()
             case SpeechGoesOn(speech_s):
                 self._on_speech_length(speech_s)
             case Resumed():
                 self._speculator.drop()
+                self._stop_judging()
             case Speculate():
                 if self._turn.state is State.HEARING:
                     self._speculator.begin(self._new_attempt(), self._said.known)
+                elif self._mouth.is_paused:
+                    self._judge()
             case AskTurnModel(question):
                 self._spawn(self._ask_turn_model(question))
             case TurnEnded() | NoiseEnded():
@@ -280,18 +289,66 @@ class Call:
         match self._turn.state:
             case State.LISTENING:
                 self._fire(Event.SPEECH)
-            case State.THINKING if self._mouth.is_audible and speech_s < self._config.barge_in_after_s:
-                pass  # of a filler, perhaps its own echo
+            case State.THINKING if self._mouth.is_audible and speech_s < FILLER_AFTER_S:
+                pass
             case State.THINKING if speech_s >= self._config.endpointing.min_speech_s:
                 self._fire(Event.SPEECH)
             case State.SPEAKING if speech_s >= self._config.barge_in_after_s:
                 self._fire(Event.BARGE_IN)
+            case State.SPEAKING if speech_s >= PAUSE_AFTER_S and self._mouth.is_audible and not self._mouth.is_paused:
+                self._take_back()
+                self._mouth.pause()
+
+    # Speech over the agent's: it is softer at once, silent soon, and goes on from the very sample if it was nothing.
+
+    def _duck(self) -> None:
+        self._playout.duck(10 ** (-self._config.duck_db / 20))
+        self._take_back()
+
+    def _take_back(self) -> None:
+        if self._transport.takes_back:
+            self._outbox.post(calls.Rewind(self._playout.take_back(time.monotonic())))
+
+    def _go_on(self) -> None:
+        self._playout.duck(1.0)
+        if self._mouth.is_paused:
+            self._mouth.resume(time.monotonic())
+
+    def _judge(self) -> None:
+        """The caller pauses: were these words that take the turn?"""
+        self._stop_judging()
+        self._judging = self._spawn(self._judge_words(self._stt.position))
+
+    def _stop_judging(self) -> None:
+        if self._judging is not None:
+            self._judging.cancel()
+            self._judging = None
+
+    async def _judge_words(self, end_sample: int) -> None:
+        try:
+            text = await self._stt.speculate(end_sample, JUDGE_S)
+        except WireError as error:
+            self._log.debug("what the caller said over the agent is not known: %s", error)
+            text = ""
+        self._judging = None
+        if self._turn.state is not State.SPEAKING:
+            return
+        is_answer = bool(text) and asks(self._mouth.heard(time.monotonic()))
+        if self._backchannels.match(text) and not is_answer:
+            self._go_on()
+            if not self._ears.in_speech:
+                self._spawn(self._ears.forget(self._stt.position))
+            return
+        self._fire(Event.BARGE_IN)
+        if not self._ears.in_speech:
+            self._on_speech_end(is_noise=False)
 
     def _on_speech_end(self, *, is_noise: bool) -> None:
         self._quiet_since_s = time.monotonic()
         if self._turn.state is not State.HEARING:
-            self._playout.duck(1.0)
-            self._spawn(self._ears.forget(self._stt.position))
+            if self._judging is None:
+                self._go_on()
+                self._spawn(self._ears.forget(self._stt.position))
             return
         revision = self._speculator.take()
         if not is_noise:
@@ -333,6 +390,8 @@ class Call:
                 self._decide(decision)
 
     def _on_partial(self, revision: int, text: str) -> None:
+        if self._mouth.is_paused and not self._backchannels.match(text):
+            self._fire(Event.BARGE_IN)
         if self._turn.state is State.HEARING:
             self._outbox.post(calls.Partial(self._turn.number, revision, f"{self._said.known} {text}".strip()))
 
@@ -545,8 +604,9 @@ class Call:
         user_text = attempt.user_text if attempt is not None else ""
         interrupted = self._turn.number - 1
         if heard or attempt is None:
-            self._history.add(user_text, heard)
+            self._history.add(user_text, heard, is_interrupted=True)
             self._said = self._new_turn()
+        self._stop_judging()
         self._report("interrupted", heard, turn=interrupted)
         self._withdraw()
         self._outbox.post(calls.Clear(interrupted, self._playout.sent))

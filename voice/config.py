@@ -109,7 +109,8 @@ class VoiceConfig:
     max_revisions: int = 1  # calls in which an answer is made before the turn is over; 0: recognition and prefill alone
     idle_after_s: float = 15.0  # silence of both sides before the idle prompt; a second one ends the call
     max_call_s: float = 1800.0
-    barge_in_after_s: float = 0.25  # caller speech over the agent's that takes the turn
+    barge_in_after_s: float = 0.7  # caller speech over the agent's that takes the turn, whatever the words are
+    backchannels: tuple[str, ...] = ()  # phrases that do not take it, besides those of the language
     answer_deadline_s: float = 5.0  # end of turn -> first audio; then the agent apologises
     lead_s: float = 0.16  # audio sent ahead of real time: hides stalls, lost at barge-in
     duck_db: float = 12.0  # how much softer the agent goes on while a caller speaks over it

@@ -11,6 +11,9 @@ class Message(TypedDict):
     content: str
 
 
+INTERRUPTED = " [interrupted by the caller]"  # behind what was heard of an answer
+
+
 @dataclass(frozen=True)
 class _Said:
     user: str
@@ -25,8 +28,10 @@ class History:
         self._max_turns = max_turns
         self._turns: list[_Said] = []
 
-    def add(self, user: str, heard: str) -> None:
+    def add(self, user: str, heard: str, *, is_interrupted: bool = False) -> None:
         """One exchange. Either side may be empty: a prompt nobody asked for, an answer nobody heard."""
+        if is_interrupted and heard:
+            heard += INTERRUPTED
         if not user and not heard:
             return
         self._turns.append(_Said(user, heard))

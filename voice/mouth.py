@@ -182,6 +182,21 @@ class Mouth:
             return ""
         return self._current.text[: self._playout.heard_chars(now, self._current.base)]
 
+    @property
+    def is_paused(self) -> bool:
+        return self._playout.is_paused
+
+    def pause(self) -> None:
+        """Silence in the middle of a word, until `resume`, or `stop`."""
+        self._playout.pause()
+
+    def resume(self, now: float) -> None:
+        """On with the very next sample. The time until now was nobody's fault."""
+        self._playout.resume(now)
+        if self._current is not None:
+            self._current.progress_s = now
+        self._wake.set()
+
     def stop(self, now: float) -> Utterance | None:
         """Drop what is not heard yet and return the utterance that was being spoken; the voice is told by `hush`."""
         stopped = self._release()
@@ -298,6 +313,8 @@ class Mouth:
 
     def _settle(self, now: float) -> float | None:
         """Seconds until there is something to do, None when only an event can bring it."""
+        if self._playout.is_paused:
+            return None
         due_s = self._playout.next_due_s(now, more_comes=self._more_comes)
         current = self._current
         if due_s is not None or current is None or not current.text or current.held is not None:

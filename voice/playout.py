@@ -137,6 +137,13 @@ class Playout:
         """How loud everything is that leaves from now on, 1 as it came: a caller speaks over the agent, or no more."""
         self._wanted_gain = gain
 
+    def take_back(self, now: float) -> int:
+        """What the listener has not heard is to leave again, because he drops it. Returns where it begins."""
+        sample = max(self.heard(now), self.sent - self._num_kept)
+        self._take_back(sample, now)
+        self._in_utterance = False
+        return sample
+
     def pause(self) -> None:
         """Nothing leaves until `resume`; what the listener has of it still sounds."""
         self.is_paused = True

@@ -2,7 +2,7 @@
 
 On the WebSocket, binary messages are PCM16 mono in both directions, at the rates agreed in `hello` and `ready`. The
 server sends its audio paced, at most `lead_ms` ahead of real time; its samples are counted from the start of the call
-and that count is the clock of `words`, `position`, `clear` and `played`.
+and that count is the clock of `words`, `position`, `clear`, `rewind` and `played`.
 
     client                          server
     hello                    ->
@@ -148,6 +148,16 @@ class Clear:
 
 
 @dataclass(frozen=True)
+class Rewind:
+    """A caller speaks over the agent: drop unplayed agent audio, as at `clear`. What follows is the same speech again
+    from `sample` on, at once and softer, or later.
+    """
+
+    TYPE: ClassVar[str] = "rewind"
+    sample: int
+
+
+@dataclass(frozen=True)
 class Turn:
     """The turn is over, or the call ends within it.
 
@@ -181,6 +191,8 @@ class Bye:
 
 
 ClientMessage: TypeAlias = Hello | Played | Dtmf | Hangup
-ServerMessage: TypeAlias = Ready | State | Partial | Final | Reply | Words | Position | Clear | Turn | Error | Bye
+ServerMessage: TypeAlias = (
+    Ready | State | Partial | Final | Reply | Words | Position | Clear | Rewind | Turn | Error | Bye
+)
 CLIENT_MESSAGES = (Hello, Played, Dtmf, Hangup)
-SERVER_MESSAGES = (Ready, State, Partial, Final, Reply, Words, Position, Clear, Turn, Error, Bye)
+SERVER_MESSAGES = (Ready, State, Partial, Final, Reply, Words, Position, Clear, Rewind, Turn, Error, Bye)

@@ -14,13 +14,15 @@ class Transport(Protocol):
     """Audio in both directions is int16 mono at the two rates given.
 
     `lead_s`: how far ahead of real time the agent's audio is best given to it. `listener_delay_s`: from there until the
-    caller hears it, as far as the transport knows; None where only the caller can tell.
+    caller hears it, as far as the transport knows; None where only the caller can tell. `takes_back`: what was given
+    to it and not heard can be dropped, by `clear` and `rewind`.
     """
 
     sample_rate_hz: int
     output_sample_rate_hz: int
     lead_s: float
     listener_delay_s: float | None
+    takes_back: bool
 
     async def receive(self) -> Received:
         """The next audio or event of the caller.

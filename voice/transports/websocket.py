@@ -19,6 +19,7 @@ class WebSocketTransport:
         self.output_sample_rate_hz = 0
         self.lead_s = lead_s
         self.listener_delay_s: float | None = None
+        self.takes_back = True
 
     async def accept(self) -> calls.Hello:
         """Take the connection and wait for the caller's hello.
