@@ -20,7 +20,7 @@ import numpy as np
 
 from voice import metrics
 from voice.answer import Answering, Outcome
-from voice.backchannel import Backchannels, asks
+from voice.backchannel import Backchannels
 from voice.budget import Waterfall
 from voice.clients.llm import LlmClient
 from voice.clients.stt import SttClient
@@ -333,7 +333,7 @@ class Call:
         self._judging = None
         if self._turn.state is not State.SPEAKING:
             return
-        is_answer = bool(text) and asks(self._mouth.heard(time.monotonic()))
+        is_answer = bool(text) and self._mouth.has_asked(time.monotonic())
         if self._backchannels.match(text) and not is_answer:
             self._go_on()
             if not self._ears.in_speech:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from voice.backchannel import asks
 from voice.clients.tts import Audio, Lost, SpeechEvent, TtsClient
 from voice.media.level import first_audible
 from voice.media.resample import Resampler
@@ -26,6 +27,7 @@ from wire.pcm import Pcm16
 logger = logging.getLogger(__name__)
 
 STALL_S = 1.3  # an utterance that has run dry for this long is over: by 1.5 s the caller must know
+MARKS = ".,;:!?？！。…\"'”’)]"  # that voices leave out of their words
 
 Kind: TypeAlias = Literal["answer", "prompt", "filler", "apology"]
 
@@ -181,6 +183,14 @@ class Mouth:
         if self._current is None or self._current.base is None:
             return ""
         return self._current.text[: self._playout.heard_chars(now, self._current.base)]
+
+    def has_asked(self, now: float) -> bool:
+        """What the caller has heard of the present utterance ends with a question."""
+        heard = self.heard(now)
+        if self._current is None or not heard:
+            return False
+        rest = self._current.text[len(heard) :]
+        return asks(heard + rest[: len(rest) - len(rest.lstrip(MARKS))])
 
     @property
     def is_paused(self) -> bool:

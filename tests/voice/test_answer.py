@@ -62,6 +62,7 @@ class Agent:
                 on_audio=lambda utterance: self._mark(utterance, "tts", time.monotonic()),
                 on_audible=lambda utterance, now: self._mark(utterance, "playout", now),
                 on_said=lambda utterance, heard: self.said.set(),
+                language="en",
             )
             self.said = asyncio.Event()
             running = [self.tasks.create_task(voice.link.run()), self.tasks.create_task(self.mouth.run())]

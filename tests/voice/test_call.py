@@ -10,6 +10,7 @@ from tests.caller import OUTPUT_HZ, calling
 from tests.fakes import SECONDS_PER_WORD
 from tests.speech import clip, silence, white_noise
 from tests.voice.conftest import Stage
+from voice.history import INTERRUPTED
 from wire import calls
 from wire.config import EdgeConfig
 
@@ -42,13 +43,15 @@ async def test_a_turn_is_heard_answered_and_accounted_for(stage: Stage):
 async def test_audio_is_paced_with_a_bounded_lead(stage: Stage):
     stage.llm.replies = ["word " * 12]
     async with stage.up() as base, calling(base) as caller:
+        most = (await caller.until(calls.Ready)).lead_ms / 1000  # of a loop that is late
         caller.say(hello())
         await caller.until(calls.Turn)
 
     first = caller.audio[0][0]
     sent = np.cumsum([pcm.size for _, pcm in caller.audio]) / OUTPUT_HZ
     ahead = sent - np.array([at - first for at, _ in caller.audio])
-    assert ahead.max() <= 0.16 + 0.02 + 0.02  # the lead, a message, and this test's own clock
+    assert ahead.max() <= most + 0.02 + 0.02  # the lead, a message, and this test's own clock
+    assert np.median(ahead) <= 0.16 + 0.02 + 0.04
     assert caller.audio[-1][0] - first >= 12 * SECONDS_PER_WORD - 0.3
 
 
@@ -106,7 +109,7 @@ async def test_barge_in_clears_cancels_and_remembers_only_what_was_heard(stage: 
     assert 0 < len(heard) < 30
     assert heard == [f"word{i}" for i in range(len(heard))]
     remembered = stage.llm.prompts[1][2]
-    assert remembered == {"role": "assistant", "content": interrupted.heard}
+    assert remembered == {"role": "assistant", "content": interrupted.heard + INTERRUPTED}
     assert stage.llm.num_aborted >= 1
     assert stage.tts.cancelled == [1]
     order = [m for m in caller.messages if isinstance(m, calls.Words | calls.Clear)]
