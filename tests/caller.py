@@ -37,6 +37,7 @@ class Caller:
         self.is_dead = False  # nothing comes from the line, which stays open
         self.said_s = math.inf  # when the last of what was to be said was sent
         self._acknowledges = acknowledges
+        self.track = np.zeros(0, np.int16)  # what came and was not taken back, until the first `clear`
         self.end_sample = self._played = 0  # on the agent's clock: of what came and was not taken back, and was played
         self._say: list[np.ndarray] = []
         self._changed = asyncio.Condition()
@@ -116,8 +117,10 @@ class Caller:
             async for data in self.connection:
                 async with self._changed:
                     if isinstance(data, bytes):
-                        self.audio.append((time.monotonic(), np.frombuffer(data, "<i2")))
-                        self.end_sample += len(data) // 2
+                        pcm = np.frombuffer(data, "<i2")
+                        self.audio.append((time.monotonic(), pcm))
+                        self.track = np.concatenate([self.track[: self.end_sample], pcm])
+                        self.end_sample += pcm.size
                     else:
                         message = decode(data, calls.SERVER_MESSAGES)
                         self.message_times.append(time.monotonic())
