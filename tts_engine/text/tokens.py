@@ -268,6 +268,9 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     *((re.compile(pattern, re.IGNORECASE), _address) for pattern in _ADDRESS_PATTERNS),
     (re.compile(r"(?:e\.g|i\.e|a\.k\.a|ph\.d)\.?(?!\w)", re.IGNORECASE), _dotted),
     (re.compile(rf"(?<!\w)(?:[A-Za-z]\.)+[A-Za-z](?!\w)(?:{_GOES_ON.pattern})?"), _dotted),
+    (re.compile(r"(?<=[\w)])\^2(?!\w)"), _fixed("squared")),
+    (re.compile(r"(?<=[\w)])\^3(?!\w)"), _fixed("cubed")),
+    (re.compile(r"(?<=[\w)])\^(?=[-\w(])"), _fixed("to the power of")),
     (re.compile(r"C#(?!\w)"), _fixed("C sharp")),
     (re.compile(r"\.NET(?!\w)"), _fixed("dot NET")),
     (

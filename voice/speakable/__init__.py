@@ -3,9 +3,8 @@
     written      - **Total:** $3.50 (see [our site](https://example.com)) 😀
     spoken       Total: three dollars and fifty cents (see our site)
 
-Markup goes in every language; numbers, dates, addresses and abbreviations become words where `_READINGS` has the
-language, else they are left to the voice: no library known to us reads them well in the others, where number words
-follow gender and case.
+Markup goes in every language. Numbers, dates, addresses and abbreviations become words where `_READINGS` has the
+language; else they are left to the voice, since number words that follow gender and case take a grammar.
 """
 
 from voice.speakable.rewriting import Piece

@@ -42,4 +42,4 @@ def _is_rewritten(token: Said, written: str) -> bool:
 
 
 def _touches(char: str) -> bool:
-    return char.isalnum() or (char != "" and char in ".+=&#@%$/-−*")
+    return char.isalnum() or (char != "" and char in ".+=&#@%$/-−*^")

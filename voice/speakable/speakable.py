@@ -21,6 +21,7 @@ _KEPT_MARKS = frozenset(".,;:!?'\"“”‘’«»()-–—¿¡…、。，！�
 _KEPT_SIGNS = frozenset("/&%+=@#$€£¥₩₹°℃℉×÷<>~№§±©")  # where numbers and addresses are left to the voice
 _HANGUL, _LATIN = re.compile("[가-힣]"), re.compile("[A-Za-z]")
 _LATIN_WORD = re.compile(r"(?<!\S)[A-Za-z']{2,}[.,;:!?]*(?!\S)")
+_SCHEME = re.compile(r"(?:https?://)+(?:www\.)?", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?<=www)\.(?=\w)", re.IGNORECASE)  # right behind a word of another script
 _BLANKS = re.compile(r"\s{2,}|[^\S ]")
 _BLANK_BEFORE_MARK = re.compile(r"\s+(?=[,.;:!?…、。，！？；：](?:\s|$))")
@@ -52,6 +53,8 @@ def speakable(written: str, language: str) -> Speakable:
         if readings is not None:
             rewriting.edit(readings(rewriting.text))
             rewriting.sub(_IN_ADDRESS, " ")
+        else:
+            rewriting.sub(_SCHEME, "")
         _clean(rewriting, _KEPT_MARKS if readings is not None else _KEPT_MARKS | _KEPT_SIGNS)
         if rewriting.text == before:
             break

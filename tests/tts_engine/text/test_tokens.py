@@ -200,6 +200,8 @@ press * or #|press star or pound
 dial *67|dial star sixty seven
 account # 12|account number twelve
 2 * 3|two times three
+x^2 + y^3|x squared plus y cubed
+10^6|ten to the power of six
 tea vs. A.I.|tea versus A I .
 It takes 5 min. Then|It takes five minutes . Then
 """

@@ -48,6 +48,7 @@ def test_plain_words_stay_as_they_are(text: str):
         ("**Es kostet** 3,50 €. 😀", "Es kostet 3,50 €. "),
         ("Um 9:30 am 3.11.2026", "Um 9:30 am 3.11.2026"),
         ("- [Seite](https://x.de)\n", "Seite. "),
+        ("Siehe https://www.x.de/a.", "Siehe x.de/a."),
         ("はい、**3時**です。", "はい、3時です。"),
     ],
 )
