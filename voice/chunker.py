@@ -25,6 +25,7 @@ GOOD_UNIT_CHARACTERS = 40  # before this a long sentence is not cut at a clause
 MAX_UNIT_CHARACTERS = 160  # about 10 s of speech; a character without spaces around counts three
 _CJK_LENGTH = 3
 
+_FENCE = re.compile(r"^[ \t]*```[\w+#.-]*[ \t]*$", re.MULTILINE)  # of code, with its language
 _NO_SPACES = re.compile(r"[぀-ヿ㐀-鿿가-힯]")
 
 
@@ -50,7 +51,7 @@ def _counted(text: str) -> Iterator[int]:
 
 
 def _is_heard(text: str) -> bool:
-    return any(map(str.isalnum, text))
+    return any(map(str.isalnum, _FENCE.sub("", text)))
 
 
 def _length(text: str) -> int:

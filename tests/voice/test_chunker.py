@@ -76,6 +76,7 @@ def chunks(*deltas: str) -> list[str]:
         # A line, a list item, is a unit.
         ["Here they are:", "\n\n1. **Basic** - $10 a month\n", "2. Pro\n", "\nWhich one?"],
         ["- Tea and milk\n", "- Coffee.", " With milk.", "\n"],
+        ["```bash\npip install it\n", "```\nThen run it.", " Bye."],
         # Korean: a clause ending, then sentences, with or without blanks between.
         ["네, 알겠습니다.", " 내일 배송됩니다."],
         ["주문하신 상품이 출고되었지만", " 배송은 3시에 됩니다.", "감사합니다."],
