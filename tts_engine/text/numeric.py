@@ -79,8 +79,8 @@ def _money(match: re.Match[str], _: Words) -> list[str]:
 
 
 def _money_behind(match: re.Match[str], _: Words) -> list[str]:
-    code = match["currency"]
-    one, many, *_rest = CURRENCIES[CURRENCY_CODES.get(code, code)]
+    currency = match["currency"]
+    one, many, *_rest = CURRENCIES[CURRENCY_CODES.get(currency, currency)]
     return [*numbers.decimal(match["amount"]), one if match["amount"] == "1" else many]
 
 
