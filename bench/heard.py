@@ -68,7 +68,7 @@ class PlayingLine:
         at_s, received = await self._line.receive()
         if isinstance(received, np.ndarray):
             self._player.hear(received.size, at_s)
-        elif isinstance(received, calls.Clear):
+        elif isinstance(received, calls.Clear | calls.Rewind):
             self._player.clear(received.sample, at_s)
         return at_s, received
 

@@ -2,8 +2,8 @@
 
 It is the real one, on stubbed services in a process of their own, which answer as the real ones were timed
 (`bench.media`) and speak recorded speech. Two of its parts are watched: what the playout says was heard at every clear
-goes to standard output as a line of JSON, and what the ears get goes to a file for each call. All processes of a
-machine share one monotonic clock, so their times can be compared.
+and rewind goes to standard output as a line of JSON, and what the ears get goes to a file for each call. All processes
+of a machine share one monotonic clock, so their times can be compared.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LANGUAGES = ("es", "fr", "it", "pt", "zh")  # of what the voice says, one after 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the playout says was heard up to `at_s`, when it is cleared. Samples from the start of the call."""
+    """What the playout says was heard when it is cleared or taken back. Samples from the start of the call."""
 
     at_s: float
     sample: int
@@ -170,10 +170,17 @@ async def _services(num_words: int) -> None:
 
 class ObservedPlayout(Playout):
     def clear(self, now: float) -> int:
+        self._tell(now)
+        return super().clear(now)
+
+    def take_back(self, now: float) -> int:
+        self._tell(now)
+        return super().take_back(now)
+
+    def _tell(self, now: float) -> None:
         heard = self.heard_up_to(now)
         claim = {"at_s": now, "sample": heard.sample, "within_s": heard.within_s, "sent": self.sent}
         print(json.dumps(claim), flush=True)
-        return super().clear(now)
 
 
 class ObservedEars(Ears):
