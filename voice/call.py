@@ -140,7 +140,9 @@ class Call:
             on_said=self._on_said,
             language=hello.language,
         )
-        self._ears = Ears(config.endpointing, shared.vad.start(), self._stt, self._echo, transport.sample_rate_hz)
+        self._ears = Ears(
+            config.endpointing, hello.language, shared.vad.start(), self._stt, self._echo, transport.sample_rate_hz
+        )
         self._turn = Turn()
         self._history = History(config.agent.instructions, config.agent.max_history_turns)
         self._speculator = Speculator(
@@ -150,6 +152,7 @@ class Call:
             history=self._history,
             allowance=shared.allowance,
             spawn=self._spawn,
+            on_words=self._on_words,
         )
         self._backchannels = Backchannels(hello.language, config.backchannels)
         self._judging: asyncio.Task[None] | None = None  # the words of a caller who spoke over the agent
@@ -385,9 +388,17 @@ class Call:
         probability = await self._shared.turn_model.ask(self._ears.utterance())
         if probability is not None:
             self._log.debug("turn model: %.2f", probability)
-            self._speculator.note(probability)
-            for decision in self._ears.answer(question, probability):
-                self._decide(decision)
+            self._weigh(self._ears.answer(question, probability))
+
+    def _on_words(self, text: str) -> None:
+        self._weigh(self._ears.read(text))
+
+    def _weigh(self, decisions: list[Decision]) -> None:
+        """More is known of the pause: it is the end of the turn, or more or less likely so."""
+        if not decisions and self._ears.in_speech:
+            self._speculator.note(self._ears.certainty)
+        for decision in decisions:
+            self._decide(decision)
 
     def _on_partial(self, revision: int, text: str) -> None:
         if self._mouth.is_paused and not self._backchannels.match(text):
@@ -429,6 +440,7 @@ class Call:
             self._attempt.heard = heard
             self._fire(Event.FAILED)
             return
+        self._ears.asked(heard)
         self._history.add(self._attempt.user_text if self._attempt is not None else "", heard)
         self._report("answered", heard)
         self._fire(Event.SAID)

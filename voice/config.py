@@ -19,17 +19,17 @@ class EndpointingConfig:
     """When a caller's turn is over. Silence is counted by VAD, which lags the last audible sample by 75 to 115 ms."""
 
     speech_threshold: float = 0.5  # Silero: probability at and above which a window is speech
-    speculate_after_s: float = 0.096  # three windows: STT and the turn model start here
-    min_wait_s: float = 0.16  # silence before the turn ends when the turn model is sure
-    max_wait_s: float = 0.35  # ... when it is sure of the opposite
+    speculate_after_s: float = 0.064  # two windows: STT and the turn model start here
+    min_wait_s: float = 0.16  # silence before the turn ends when everything says that it is over
+    max_wait_s: float = 1.5  # ... when everything says the opposite
     min_speech_s: float = 0.1  # shorter speech is noise
     max_turn_s: float = 30.0  # a caller who never pauses is answered after this
 
     def __post_init__(self) -> None:
         if not 0 < self.speech_threshold < 1:
             raise ValueError("speech_threshold must lie between 0 and 1")
-        if not 0 < self.speculate_after_s <= self.min_wait_s <= self.max_wait_s <= 5:
-            raise ValueError("needs 0 < speculate_after_s <= min_wait_s <= max_wait_s <= 5")
+        if not 0 < self.speculate_after_s <= self.min_wait_s <= self.max_wait_s <= 1.5:
+            raise ValueError("needs 0 < speculate_after_s <= min_wait_s <= max_wait_s <= 1.5")
         if not 0 < self.min_speech_s < self.max_turn_s <= 55:
             raise ValueError("needs 0 < min_speech_s < max_turn_s <= 55")
 

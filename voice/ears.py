@@ -41,10 +41,16 @@ class Ears:
     """`hear` in the order of arrival; `utterance` is the audio of the present or last one, preroll included."""
 
     def __init__(
-        self, config: EndpointingConfig, vad: VadStream, stt: SttClient, echo: EchoGuard, from_hz: int
+        self,
+        config: EndpointingConfig,
+        language: str,
+        vad: VadStream,
+        stt: SttClient,
+        echo: EchoGuard,
+        from_hz: int,
     ) -> None:
         self._threshold = config.speech_threshold
-        self._endpointer = Endpointer(config)
+        self._endpointer = Endpointer(config, language)
         self._echo = echo
         self._vad = vad
         self._stt = stt
@@ -67,6 +73,19 @@ class Ears:
     def answer(self, question: int, probability: float) -> list[Decision]:
         """The turn model's answer to a question that `hear` asked."""
         return self._noting_end(self._endpointer.answer(question, probability))
+
+    @property
+    def certainty(self) -> float:
+        """P(the caller has finished), for what is known in the present pause."""
+        return self._endpointer.certainty
+
+    def read(self, text: str) -> list[Decision]:
+        """What recognition makes of the turn up to the present pause."""
+        return self._noting_end(self._endpointer.read(text))
+
+    def asked(self, agent: str) -> None:
+        """`agent` was said last: after a question few words are a whole answer."""
+        self._endpointer.is_asked = agent.rstrip().endswith(("?", "？"))
 
     async def hear(self, pcm: Pcm16, now: float) -> AsyncIterator[Decision]:
         """`pcm` arrived at `now`. Each decision is to be carried out before the next is asked for."""

@@ -1,23 +1,29 @@
-"""When the caller's turn is over: a pure function of VAD windows and the turn model's probabilities.
+"""When the caller's turn is over: a pure function of VAD windows, the turn model's probabilities and transcripts.
 
-Silence alone decides at `max_wait_s`. The turn model shortens the wait: its probability of "complete" maps
-continuously to a time between `min_wait_s` and `max_wait_s`. It is asked at `speculate_after_s` of silence and again
-every `ASK_EVERY_S`, because silence itself is evidence; recognition is started with the first question. Time is
-audio received, so that a replay decides the same.
+Every pause may be the end. After `speculate_after_s` of silence the turn model is asked, again until it answers, and
+recognition reads what was said; each answer makes the end more or less certain (`voice/completion.py`), and the
+certainty maps continuously to a wait between `min_wait_s` and `max_wait_s`. Any answer may be late or missing. A
+caller who goes on tells how long he pauses. Time is audio received, so that a replay decides the same.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from voice.completion import Evidence, log_odds, wait_s, weights
 from voice.config import EndpointingConfig
+from voice.endings import Ending, ending
+from voice.pauses import Pauses
 
 SAMPLE_RATE_HZ = 16000
 WINDOW_SAMPLES = 512  # Silero's window at 16 kHz
 WINDOW_S = WINDOW_SAMPLES / SAMPLE_RATE_HZ
 START_WINDOWS = 2  # 64 ms of speech begin an utterance; one window alone is often a click
-ASK_EVERY_S = 0.096
+ASK_EVERY_S = 0.096  # while there is no answer
+NOISE_WAIT_S = 0.35  # after speech too short to be any
+CUT_IN_S = 0.9  # who speaks so soon after his last word has not heard an answer: his turn was not over
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,11 @@ class Speculate:
 
 @dataclass(frozen=True)
 class TurnEnded:
+    """`probability`: of the turn model; `certainty`: of everything together."""
+
     silence_s: float
     probability: float | None
+    certainty: float
 
 
 @dataclass(frozen=True)
@@ -66,12 +75,21 @@ Decision: TypeAlias = SpeechStarted | SpeechGoesOn | Resumed | AskTurnModel | Sp
 
 
 class Endpointer:
-    """Feed `window` every 512 samples at 16 kHz and `answer` whenever the turn model has answered."""
+    """Feed `window` every 512 samples at 16 kHz, `answer` whenever the turn model has answered, `read` what was said.
 
-    def __init__(self, config: EndpointingConfig) -> None:
+    `is_asked`: the agent's last words were a question, to which few words may be a whole answer.
+    """
+
+    def __init__(self, config: EndpointingConfig, language: str = "en") -> None:
         self._config = config
+        self._language = language
+        self._weights = weights(language)
+        self._pauses = Pauses()
         self._num_windows = 0
-        self._num_questions = 0
+        self.num_questions = 0  # so far
+        self._ended_s: float | None = None  # where the speech of the last turn ended, in audio received
+        self._said_s = 0.0  # speech of the turn, with what came before a pause that was taken for its end
+        self.is_asked = False
         self._reset()
 
     def _reset(self) -> None:
@@ -84,8 +102,9 @@ class Endpointer:
     def _begin_pause(self) -> None:
         self._silence_s = 0.0
         self._next_question_s = self._config.speculate_after_s
-        self._first_question = self._num_questions
-        self._probability: float | None = None
+        self._first_question = self.num_questions
+        self._probability: float | None = None  # the turn model's first in this pause
+        self._ending: Ending | None = None
 
     def window(self, p_speech: float) -> list[Decision]:
         self._num_windows += 1
@@ -94,8 +113,10 @@ class Endpointer:
             return self._outside(is_speech)
         self._turn_s += WINDOW_S
         if is_speech:
-            decisions: list[Decision] = [Resumed()] if self._num_questions > self._first_question else []
+            decisions: list[Decision] = [Resumed()] if self.num_questions > self._first_question else []
             self._speech_s += WINDOW_S
+            self._said_s += WINDOW_S
+            self._pauses.add(self._silence_s)
             self._begin_pause()
             if self._turn_s >= self._config.max_turn_s:
                 return [*decisions, self._end()]
@@ -107,16 +128,35 @@ class Endpointer:
         """The turn model's answer. One about an earlier pause is ignored."""
         if not self.in_speech or question < self._first_question:
             return []
-        self._probability = probability
+        if self._probability is None:
+            self._probability = probability
         return self._decide()
+
+    def read(self, text: str) -> list[Decision]:
+        """The transcript of the turn up to this pause; empty where nothing was recognised."""
+        if not self.in_speech or self.num_questions == self._first_question:
+            return []
+        self._ending = ending(text, self._language)
+        return self._decide()
+
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence(self._probability, self._said_s, self._ending, self.is_asked)
+
+    @property
+    def certainty(self) -> float:
+        """P(the caller has finished), for what is known now."""
+        return 1.0 / (1.0 + math.exp(-self._odds))
+
+    @property
+    def _odds(self) -> float:
+        return log_odds(self.evidence, self._weights)
 
     def wait_s(self) -> float:
         """Silence after which the turn ends, for what is known now."""
-        low, high = self._config.min_wait_s, self._config.max_wait_s
-        if self._probability is None:
-            return high
-        doubt = max(0.0, 1.0 - 2.0 * self._probability)  # 0 from a probability of 0.5 up, 1 at 0
-        return low + (high - low) * doubt
+        longest_s = self._config.max_wait_s if self._speech_s >= self._config.min_speech_s else NOISE_WAIT_S
+        low_s = self._config.min_wait_s
+        return wait_s(self._odds, self._pauses.usual_s, low_s, max(low_s, longest_s))
 
     def _outside(self, is_speech: bool) -> list[Decision]:
         self._run = self._run + 1 if is_speech else 0
@@ -125,15 +165,22 @@ class Endpointer:
         self.in_speech = True
         self._speech_s = self._turn_s = self._run * WINDOW_S
         self._begin_pause()
-        return [SpeechStarted((self._num_windows - self._run) * WINDOW_SAMPLES)]
+        start = self._num_windows - self._run
+        pause_s = start * WINDOW_S - self._ended_s if self._ended_s is not None else CUT_IN_S
+        if pause_s < CUT_IN_S:
+            self._pauses.add(pause_s)
+        else:
+            self._said_s = 0.0
+        self._said_s += self._speech_s
+        return [SpeechStarted(start * WINDOW_SAMPLES)]
 
     def _in_pause(self) -> list[Decision]:
         decisions: list[Decision] = []
-        if self._silence_s >= self._next_question_s - WINDOW_S / 2:
-            if self._num_questions == self._first_question:
+        if self._probability is None and self._silence_s >= self._next_question_s - WINDOW_S / 2:
+            if self.num_questions == self._first_question:
                 decisions.append(Speculate())
-            decisions.append(AskTurnModel(self._num_questions))
-            self._num_questions += 1
+            decisions.append(AskTurnModel(self.num_questions))
+            self.num_questions += 1
             self._next_question_s += ASK_EVERY_S
         return decisions + self._decide()
 
@@ -144,8 +191,10 @@ class Endpointer:
         return [self._end()]
 
     def _end(self) -> TurnEnded | NoiseEnded:
-        ended: TurnEnded | NoiseEnded = TurnEnded(self._silence_s, self._probability)
+        ended: TurnEnded | NoiseEnded = TurnEnded(self._silence_s, self._probability, self.certainty)
+        self._ended_s = self._num_windows * WINDOW_S - self._silence_s
         if self._speech_s < self._config.min_speech_s:
             ended = NoiseEnded(self._silence_s)
+            self._ended_s = None
         self._reset()
         return ended

@@ -23,7 +23,7 @@ from wire.request import RequestContext
 
 logger = logging.getLogger(__name__)
 
-DEADLINE_S = 1.0  # no wait for the end of a turn is longer
+DEADLINE_S = 1.5  # no wait for the end of a turn is longer
 LIKELY = {Tier.GENERATE: 0.3, Tier.SPEAK: 0.5}  # probability of the end at and above which a tier begins
 
 
@@ -88,11 +88,14 @@ class Speculator:
         history: History,
         allowance: Allowance,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        on_words: Callable[[str], None],
     ) -> None:
+        """`on_words` gets the words of the turn so far, while its pause lasts."""
         self._call = call
         self._stt, self._llm, self._history = stt, llm, history
         self._allowance = allowance
         self._spawn = spawn
+        self._on_words = on_words
         self._present: Revision | None = None
 
     def begin(self, attempt: Answering, heard_before: str) -> None:
@@ -102,7 +105,7 @@ class Speculator:
         self._present.recognition = self._spawn(self._recognise(self._present, heard_before))
 
     def note(self, probability: float) -> None:
-        """How likely the pause is the end, by now."""
+        """How likely the pause is the end of the turn, by now."""
         if self._present is not None:
             self._present.probability = probability
             self._allow(self._present)
@@ -154,6 +157,7 @@ class Speculator:
         if words := f"{heard_before} {text}".strip():
             revision.begun_s = time.monotonic()
             revision.attempt.begin(words)
+            self._on_words(words)
 
     async def _warm(self) -> None:
         try:

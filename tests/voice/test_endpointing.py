@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from voice.config import EndpointingConfig
 from voice.endpointing import (
+    NOISE_WAIT_S,
     WINDOW_S,
     WINDOW_SAMPLES,
     AskTurnModel,
@@ -40,19 +41,48 @@ def test_one_loud_window_is_a_click():
     assert feed(Endpointer(CONFIG), (SILENCE, 5), (SPEECH, 1), (SILENCE, 20)) == []
 
 
-def test_three_silent_windows_start_speculation_once_and_questions_repeat():
+def test_two_silent_windows_start_speculation_once_and_questions_repeat():
     decisions = feed(Endpointer(CONFIG), (SPEECH, 20), (SILENCE, 10))
 
     assert kinds(decisions) == [SpeechStarted, Speculate, AskTurnModel, AskTurnModel, AskTurnModel]
     first = next(i for i, d in decisions if isinstance(d, Speculate))
-    assert first == 20 + 2  # the third silent window
+    assert first == 20 + 1  # the second silent window
 
 
-def test_a_sure_turn_model_ends_the_turn_at_the_shortest_wait():
+def test_a_turn_model_that_has_answered_is_not_asked_again_in_the_pause():
     endpointer = Endpointer(CONFIG)
     feed(endpointer, (SPEECH, 20), (SILENCE, 3))
+    endpointer.answer(0, 0.01)
+    endpointer.read("And then I went to the")
+
+    assert not any(isinstance(d, AskTurnModel) for _, d in feed(endpointer, (SILENCE, 30)))
+
+
+def test_a_turn_model_that_does_not_answer_is_asked_to_the_end():
+    decisions = feed(Endpointer(CONFIG), (SPEECH, 20), (SILENCE, 60))
+
+    asked = [i for i, d in decisions if isinstance(d, AskTurnModel)]
+    ended = next(i for i, d in decisions if isinstance(d, TurnEnded))
+    assert ended - asked[-1] <= 3
+
+
+def test_a_surer_answer_later_in_the_pause_does_not_shorten_the_wait():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20), (SILENCE, 5))
+    endpointer.answer(0, 0.1)
+    before = endpointer.wait_s()
+
+    endpointer.answer(1, 0.9)
+
+    assert endpointer.wait_s() == before
+
+
+def test_a_sure_turn_model_and_a_whole_sentence_end_the_turn_at_the_shortest_wait():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 60), (SILENCE, 3))
 
     assert endpointer.answer(0, 0.98) == []
+    assert endpointer.read("I would like to change my address.") == []
     decisions = feed(endpointer, (SILENCE, 3))
 
     [(window, ended)] = [(i, d) for i, d in decisions if isinstance(d, TurnEnded)]
@@ -62,16 +92,77 @@ def test_a_sure_turn_model_ends_the_turn_at_the_shortest_wait():
 
 def test_an_answer_that_comes_late_ends_the_turn_at_once():
     endpointer = Endpointer(CONFIG)
-    feed(endpointer, (SPEECH, 20), (SILENCE, 7))
+    feed(endpointer, (SPEECH, 60), (SILENCE, 6))
 
-    assert [type(d) for d in endpointer.answer(0, 0.9)] == [TurnEnded]
+    assert [type(d) for d in endpointer.answer(0, 0.98)] == [TurnEnded]
 
 
-def test_without_an_answer_the_longest_wait_ends_the_turn():
-    decisions = feed(Endpointer(CONFIG), (SPEECH, 20), (SILENCE, 40))
+def test_a_transcript_that_comes_late_ends_the_turn_at_once():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 60), (SILENCE, 6))
+    endpointer.answer(0, 0.3)
+
+    assert [type(d) for d in endpointer.read("That is all, thank you.")] == [TurnEnded]
+
+
+def test_an_unfinished_sentence_is_waited_for_to_the_bound():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20), (SILENCE, 3))
+    endpointer.answer(0, 0.01)
+    endpointer.read("I would like to")
+
+    [(window, _)] = [(i, d) for i, d in feed(endpointer, (SILENCE, 60)) if isinstance(d, TurnEnded)]
+
+    assert abs((3 + window + 1) * WINDOW_S - CONFIG.max_wait_s) <= WINDOW_S
+
+
+def test_without_model_and_transcript_the_turn_ends_between_the_bounds():
+    decisions = feed(Endpointer(CONFIG), (SPEECH, 20), (SILENCE, 60))
 
     [(window, _)] = [(i, d) for i, d in decisions if isinstance(d, TurnEnded)]
-    assert abs((window - 19) * WINDOW_S - CONFIG.max_wait_s) <= WINDOW_S / 2
+    assert CONFIG.min_wait_s < (window - 19) * WINDOW_S < CONFIG.max_wait_s
+
+
+def test_a_caller_who_pauses_long_is_given_longer_later_in_the_call():
+    waits = []
+    for pause in (6, 24):
+        endpointer = Endpointer(CONFIG)
+        endpointer.is_asked = True
+        for _ in range(4):
+            feed(endpointer, (SPEECH, 20), (SILENCE, 2))
+            endpointer.answer(endpointer.num_questions - 1, 0.01)
+            endpointer.read("I went to the")
+            feed(endpointer, (SILENCE, pause - 2))
+        feed(endpointer, (SPEECH, 20), (SILENCE, 3))
+        endpointer.answer(endpointer.num_questions - 1, 0.1)
+        waits.append(endpointer.wait_s())
+
+    assert waits[0] < waits[1]
+
+
+def test_a_caller_who_was_cut_in_on_is_given_longer():
+    waits = []
+    for silence in (6, 60):  # he goes on at once, or speaks again after an answer
+        endpointer = Endpointer(CONFIG)
+        endpointer.is_asked = True
+        feed(endpointer, (SPEECH, 60), (SILENCE, 14))
+        endpointer.answer(0, 0.98)
+        assert not endpointer.in_speech
+        feed(endpointer, (SILENCE, silence), (SPEECH, 60), (SILENCE, 3))
+        endpointer.answer(endpointer.num_questions - 1, 0.4)
+        waits.append(endpointer.wait_s())
+
+    assert waits[0] > waits[1]
+
+
+def test_noise_is_over_soon_whatever_the_model_thinks_of_it():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 2), (SILENCE, 3))
+    endpointer.answer(0, 0.01)
+
+    [(window, _)] = [(i, d) for i, d in feed(endpointer, (SILENCE, 60)) if isinstance(d, NoiseEnded)]
+
+    assert (window + 4) * WINDOW_S <= NOISE_WAIT_S + WINDOW_S
 
 
 def test_speech_in_the_pause_voids_question_and_answer():
@@ -80,6 +171,7 @@ def test_speech_in_the_pause_voids_question_and_answer():
 
     assert kinds(feed(endpointer, (SPEECH, 1))) == [Resumed]
     assert endpointer.answer(0, 0.99) == []
+    assert endpointer.read("That is all.") == []
     assert not any(isinstance(d, TurnEnded) for _, d in feed(endpointer, (SILENCE, 4)))
 
 
@@ -112,6 +204,7 @@ def test_the_surer_the_model_the_shorter_the_wait(low: float, high: float):
         st.one_of(
             st.tuples(st.just("window"), st.floats(0, 1)),
             st.tuples(st.integers(0, 6), st.floats(0, 1)),
+            st.tuples(st.sampled_from(["", "and", "Thank you."]), st.just(0.0)),
         ),
         max_size=400,
     )
@@ -119,7 +212,10 @@ def test_the_surer_the_model_the_shorter_the_wait(low: float, high: float):
 def test_every_utterance_starts_and_ends_once_in_any_order_of_answers(events: list[tuple[object, float]]):
     endpointer, is_open, asked = Endpointer(CONFIG), False, 0
     for what, value in events:
-        decisions = endpointer.window(value) if what == "window" else endpointer.answer(int(str(what)), value)
+        if what == "window":
+            decisions = endpointer.window(value)
+        else:
+            decisions = endpointer.answer(what, value) if isinstance(what, int) else endpointer.read(str(what))
         for decision in decisions:
             match decision:
                 case SpeechStarted():

@@ -1,0 +1,87 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voice.completion import WEIGHTS, Evidence, log_odds, wait_s, weights
+from voice.endings import Ending, ending
+
+PROBABILITIES = st.floats(0, 1)
+ENDINGS = st.builds(
+    Ending,
+    st.sampled_from(["stop", "more", "none"]),
+    st.sampled_from(["closing", "hanging", "open"]),
+    st.integers(0, 60),
+    st.booleans(),
+)
+EVIDENCE = st.builds(
+    Evidence,
+    st.none() | PROBABILITIES,
+    st.floats(0, 60),
+    st.none() | ENDINGS,
+    st.booleans(),
+)
+LANGUAGES = st.sampled_from(["en", "ko", "de-AT", "xx"])
+LOW_S, HIGH_S = 0.16, 1.5
+
+
+USUAL_S = st.floats(0.16, 3.0)
+
+
+def wait_for(language: str, evidence: Evidence, usual_s: float = 0.45) -> float:
+    return wait_s(log_odds(evidence, weights(language)), usual_s, LOW_S, HIGH_S)
+
+
+@given(LANGUAGES, EVIDENCE, USUAL_S)
+def test_the_wait_is_bounded_whatever_is_known_or_missing(language: str, evidence: Evidence, usual_s: float):
+    assert LOW_S <= wait_for(language, evidence, usual_s) <= HIGH_S
+
+
+@given(LANGUAGES, EVIDENCE, PROBABILITIES, PROBABILITIES)
+def test_the_surer_the_turn_model_the_shorter_the_wait(language: str, evidence: Evidence, a: float, b: float):
+    low, high = (wait_for(language, replace(evidence, probability=probability)) for probability in sorted((a, b)))
+
+    assert high <= low
+
+
+@given(LANGUAGES, EVIDENCE, USUAL_S, USUAL_S)
+def test_who_pauses_longer_is_given_longer(language: str, evidence: Evidence, a: float, b: float):
+    short, long = (wait_for(language, evidence, usual_s) for usual_s in sorted((a, b)))
+
+    assert short <= long
+
+
+@given(st.floats(-20, 20), st.floats(-20, 20), USUAL_S)
+def test_a_little_more_certainty_never_moves_the_wait_by_much(a: float, b: float, usual_s: float):
+    moved_s = abs(wait_s(a, usual_s, LOW_S, HIGH_S) - wait_s(b, usual_s, LOW_S, HIGH_S))
+
+    assert moved_s <= usual_s * abs(a - b) + 1e-9
+
+
+@pytest.mark.parametrize("language", sorted(WEIGHTS))
+@pytest.mark.parametrize("probability", [None, 0.03, 0.5, 0.97])
+def test_a_word_that_cannot_end_a_sentence_waits_longer_than_one_that_can(language: str, probability: float | None):
+    hanging, closing = (Ending("stop", last_word, 6) for last_word in ("hanging", "closing"))
+
+    assert log_odds(Evidence(probability, ending=hanging), weights(language)) < log_odds(
+        Evidence(probability, ending=closing), weights(language)
+    )
+
+
+def test_few_words_are_a_whole_answer_after_a_question_only():
+    said = ending("Tuesday morning.", "en")
+
+    unasked, asked = (log_odds(Evidence(0.6, ending=said, answers=answers), weights("en")) for answers in (False, True))
+
+    assert unasked < asked
+
+
+def test_a_hanging_answer_is_none():
+    said = ending("On the", "en")
+
+    assert log_odds(Evidence(ending=said, answers=True), weights("en")) < 0.0
+
+
+def test_only_english_is_calibrated():
+    assert [language for language, row in WEIGHTS.items() if row.is_calibrated] == ["en"]
