@@ -67,6 +67,7 @@ PAUSE_AFTER_S = 0.096  # caller speech over the agent's that silences it, to go 
 FILLER_AFTER_S = 0.25  # ... over a filler, which may be its own echo, that takes the turn
 JUDGE_S = 1.0  # for the words of a caller who spoke over the agent: so long it is silent
 HOLD_AFTER_S = 1.2  # since a sound of either side; with a busy voice's 0.3 s nothing lasts over 1.5 s in silence
+ANSWER_AFTER_S = 0.5  # a turn whose end was long in doubt has this to be answered in, before anything else is said
 TRANSCRIPT_S = 2.5  # for a final transcript: 30 times its share of the budget, and one filler long
 TICK_S = 0.25
 LINE_DEAD_S = 0.7  # without audio in the middle of speech; most of what TCP repeats comes sooner
@@ -479,6 +480,7 @@ class Call:
                 self._spawn(self._bridge())
             self._take_keys(time.monotonic())
             self._playout.listener_delay_s = self._transport.listener_delay_s
+            self._playout.way_s = self._transport.way_s
             is_quiet = self._turn.state is State.LISTENING and not self._ears.in_speech
             if self._turn.state is State.HEARING:
                 patience.heard_caller()
@@ -562,15 +564,15 @@ class Call:
 
     async def _hold_line(self, attempt: Answering, deadline_s: float) -> None:
         """While nothing of the answer is heard: no silence without a word, and an end to the wait."""
-        silent_since_s = self._turn_end_s
+        due_s = max(self._turn_end_s + HOLD_AFTER_S, time.monotonic() + ANSWER_AFTER_S)
         while (now := time.monotonic()) < deadline_s:
-            await asyncio.sleep(min(deadline_s, silent_since_s + HOLD_AFTER_S) - now)
+            await asyncio.sleep(min(deadline_s, due_s) - now)
             if self._turn.state is not State.THINKING:
                 return
             if time.monotonic() < deadline_s:
                 self._fill()
                 await self._mouth.wait_free()
-                silent_since_s = time.monotonic()
+                due_s = time.monotonic() + HOLD_AFTER_S
         if attempt.utterance is None:  # else the voice has it, and a voice that hangs is noticed where it is spoken
             await self._on_failure(attempt, DeadlineExceeded("the answer took too long"))
 

@@ -57,11 +57,14 @@ class Heard:
 
 
 class Playout:
-    """`listener_delay_s`: from sending to hearing, where the transport knows it; None where it does not."""
+    """`listener_delay_s`: from sending to hearing, where the transport knows it; None where it does not. `way_s`: of an
+    acknowledgement, and of what is sent; 0 while it is not known.
+    """
 
     def __init__(self, rate_hz: int, lead_s: float) -> None:
         self.rate_hz = rate_hz
         self.listener_delay_s: float | None = None
+        self.way_s = 0.0
         self.max_lead_s = MAX_LEAD * lead_s
         self._usual_lead_s = lead_s
         self._message_samples = round(AUDIO_FRAME_S * rate_hz)
@@ -139,7 +142,8 @@ class Playout:
 
     def take_back(self, now: float) -> int:
         """What the listener has not heard is to leave again, because he drops it. Returns where it begins."""
-        sample = max(self.heard(now), self.sent - self._num_kept)
+        when_told = self.heard(now + self.way_s)
+        sample = max(when_told, self.sent - self._num_kept)
         self._take_back(sample, now)
         self._in_utterance = False
         return sample
@@ -181,7 +185,7 @@ class Playout:
         if sample < position < self.sent:  # neither has run dry
             self._there_and_back_s = min(MAX_WAY_S, (position - sample) / self.rate_hz)
         self._floor = min(self._floor, sample)  # it knows better
-        self._ear.set(sample, now)
+        self._ear.set(sample, now - self.way_s)
         return True
 
     def is_over(self, now: float) -> bool:
@@ -247,7 +251,8 @@ class Playout:
             self.num_underruns += 1
         self._floor = self.heard(now)
         self._pace.set(self.sent, now)
-        self._ear.set(self.sent, now + self._there_and_back_s / 2)
+        back_s = self.way_s or self._there_and_back_s / 2
+        self._ear.set(self.sent, now + max(0.0, self._there_and_back_s - back_s))
 
     def _take_back(self, sample: int, now: float) -> None:
         if not self.sent - self._num_kept <= sample <= self.sent:

@@ -3,13 +3,17 @@
 uvicorn 0.54 stops and starts reading for each message, two system calls, and `websockets` 17 parses a frame in 20 us of
 Python. Here a connection is read on until `MAX_WAITING` messages wait, and whole binary messages are unmasked at once.
 Everything else, and whatever is not as it should be, goes through `websockets`, one whole frame at a time.
+
+The first ping goes out at once, and the application can ask what pings took: `scope["state"]["round_trip_s"]()`.
 """
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.speedups import apply_mask
 
@@ -25,6 +29,15 @@ class QuickWebSocket(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self._rest = bytearray()  # of a frame that has not come as a whole
         self._is_framed = True  # `websockets` is at the border of a frame
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+            self.scope["state"]["round_trip_s"] = lambda: self.last_ping_rtt
+
+    def start_keepalive(self) -> None:
+        if self.ping_interval is not None and self.ping_interval > 0:
+            self.send_keepalive_ping()
 
     def data_received(self, data: bytes) -> None:
         if self.conn.state is not State.OPEN or not self._is_framed:

@@ -187,6 +187,24 @@ def test_a_listener_who_dropped_what_he_had_gets_it_again_from_where_he_stopped(
     assert playout.end == RATE_HZ
 
 
+@pytest.mark.parametrize("way_s", [0.0, 0.01, 0.05])
+def test_an_acknowledgement_is_as_old_as_its_way(way_s: float):
+    """The listener has 30 ms of audio lying before him, and plays it in real time."""
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.way_s = way_s
+    playout.push(ramp(0, 2 * RATE_HZ))
+    drain(playout, 0.0)
+    for step in range(1, 20):
+        now = step * 0.02
+        drain(playout, now)
+        played = round((now - 2 * way_s - 0.03) * RATE_HZ)  # when he said so
+        if played > 0:
+            assert playout.acknowledge(played, now)
+    truth = (now - way_s - 0.03) * RATE_HZ
+    assert playout.heard(now) == pytest.approx(truth, abs=2)
+    assert playout.take_back(now) == pytest.approx(truth + way_s * RATE_HZ, abs=2)
+
+
 @pytest.mark.parametrize("sample", [-1, RATE_HZ])
 def test_what_was_not_sent_cannot_be_sent_again(sample: int):
     playout = Playout(RATE_HZ, LEAD_S)

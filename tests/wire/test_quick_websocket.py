@@ -68,7 +68,9 @@ async def serve(kind: type[WebSocketsSansIOProtocol], chunks: list[bytes], early
         while not received or received[-1]["type"] != "websocket.disconnect":
             received.append(await receive())
 
-    config = uvicorn.Config(app, ws=kind, ws_max_size=MAX_BYTES, ws_per_message_deflate=False, log_config=None)
+    config = uvicorn.Config(
+        app, ws=kind, ws_max_size=MAX_BYTES, ws_ping_interval=None, ws_per_message_deflate=False, log_config=None
+    )
     config.load()
     state, wire = ServerState(), Wire()
     protocol = kind(config, state, {}, asyncio.get_running_loop())

@@ -14,8 +14,8 @@ class Transport(Protocol):
     """Audio in both directions is int16 mono at the two rates given.
 
     `lead_s`: how far ahead of real time the agent's audio is best given to it. `listener_delay_s`: from there until the
-    caller hears it, as far as the transport knows; None where only the caller can tell. `takes_back`: what was given
-    to it and not heard can be dropped, by `clear` and `rewind`.
+    caller hears it, as far as the transport knows; None where only the caller can tell. `way_s`: of a
+    message of the caller's. `takes_back`: what was given to it and not heard can be dropped, by `clear` and `rewind`.
     """
 
     sample_rate_hz: int
@@ -23,6 +23,9 @@ class Transport(Protocol):
     lead_s: float
     listener_delay_s: float | None
     takes_back: bool
+
+    @property
+    def way_s(self) -> float: ...
 
     async def receive(self) -> Received:
         """The next audio or event of the caller.

@@ -80,6 +80,7 @@ class WebRtcTransport:
         self.output_sample_rate_hz: int = calls.RTC_HZ
         self.lead_s = LEAD_S
         self.listener_delay_s: float | None = None
+        self.way_s = 0.0  # nobody acknowledges
         self.takes_back = False  # packets that have left
         self._addresses = addresses
         self._peer = RTCPeerConnection(RTCConfiguration(iceServers=list(servers)))

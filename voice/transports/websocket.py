@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from starlette.websockets import WebSocket
 
@@ -20,6 +22,12 @@ class WebSocketTransport:
         self.lead_s = lead_s
         self.listener_delay_s: float | None = None
         self.takes_back = True
+        self._round_trip_s: Callable[[], float] = websocket.scope.get("state", {}).get("round_trip_s", lambda: 0.0)
+
+    @property
+    def way_s(self) -> float:
+        """Half of the last ping's way there and back; 0 before the first is back."""
+        return self._round_trip_s() / 2
 
     async def accept(self) -> calls.Hello:
         """Take the connection and wait for the caller's hello.
