@@ -155,7 +155,8 @@ class _OneVoice(FakeTts):
 
 async def _services(num_words: int) -> None:
     """Until stdin ends; tells their addresses."""
-    reply = " ".join(f"word{n}," if n % 8 == 7 else f"word{n}" for n in range(num_words)) + "."
+    words = [f"w{'o' * (n % 20 + 1)}rd" for n in range(num_words)]  # none that is said as two
+    reply = " ".join(f"{word}," if n % 8 == 7 else word for n, word in enumerate(words)) + "."
     fakes = (
         FakeStt(final_delay_s=FINAL_S, texts=["When are you open?"]),
         SpeakingTts(),
