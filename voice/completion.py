@@ -23,7 +23,6 @@ CLIP = 0.02  # of a probability before its logarithm: the turn model is never th
 SPEECH_S = 2.0  # at which the length of speech says nothing ...
 SPEECH_RANGE_S = (0.5, 8.0)  # ... and where it says no more
 ANSWER_WORDS = 4  # so few may be a whole answer
-PATIENCE = 0.3  # log odds at which nothing is waited for: how much waiting a cut-in is worth
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,9 @@ def weighed(evidence: Evidence) -> dict[str, float]:
     return found
 
 
-def wait_s(odds: float, usual_pause_s: float, low_s: float, high_s: float) -> float:
+def wait_s(odds: float, patience: float, usual_pause_s: float, low_s: float, high_s: float) -> float:
     """Silence to wait for at such log odds, for a caller with such pauses."""
-    return min(high_s, max(low_s, usual_pause_s * (PATIENCE - odds)))
+    return min(high_s, max(low_s, usual_pause_s * (patience - odds)))
 
 
 def _of_words(ending: Ending, *, answers: bool) -> Iterator[str]:

@@ -22,6 +22,7 @@ class EndpointingConfig:
     speculate_after_s: float = 0.064  # two windows: STT and the turn model start here
     min_wait_s: float = 0.16  # silence before the turn ends when everything says that it is over
     max_wait_s: float = 1.5  # ... when everything says the opposite
+    patience: float = 0.3  # log odds of the end at which nothing is waited for: docs/measurements.md has the curve
     min_speech_s: float = 0.1  # shorter speech is noise
     max_turn_s: float = 30.0  # a caller who never pauses is answered after this
 
@@ -30,6 +31,8 @@ class EndpointingConfig:
             raise ValueError("speech_threshold must lie between 0 and 1")
         if not 0 < self.speculate_after_s <= self.min_wait_s <= self.max_wait_s <= 1.5:
             raise ValueError("needs 0 < speculate_after_s <= min_wait_s <= max_wait_s <= 1.5")
+        if not -3 <= self.patience <= 3:
+            raise ValueError("patience must be -3 to 3")
         if not 0 < self.min_speech_s < self.max_turn_s <= 55:
             raise ValueError("needs 0 < min_speech_s < max_turn_s <= 55")
 

@@ -156,7 +156,7 @@ class Endpointer:
         """Silence after which the turn ends, for what is known now."""
         longest_s = self._config.max_wait_s if self._speech_s >= self._config.min_speech_s else NOISE_WAIT_S
         low_s = self._config.min_wait_s
-        return wait_s(self._odds, self._pauses.usual_s, low_s, max(low_s, longest_s))
+        return wait_s(self._odds, self._config.patience, self._pauses.usual_s, low_s, max(low_s, longest_s))
 
     def _outside(self, is_speech: bool) -> list[Decision]:
         self._run = self._run + 1 if is_speech else 0

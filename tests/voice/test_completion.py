@@ -23,14 +23,22 @@ EVIDENCE = st.builds(
     st.booleans(),
 )
 LANGUAGES = st.sampled_from(["en", "ko", "de-AT", "xx"])
-LOW_S, HIGH_S = 0.16, 1.5
+LOW_S, HIGH_S, PATIENCE = 0.16, 1.5, 0.3
+
+
+@given(LANGUAGES, EVIDENCE, st.floats(-3, 3), st.floats(-3, 3))
+def test_more_patience_waits_longer(language: str, evidence: Evidence, a: float, b: float):
+    odds = log_odds(evidence, weights(language))
+    short, long = (wait_s(odds, patience, 0.45, LOW_S, HIGH_S) for patience in sorted((a, b)))
+
+    assert short <= long
 
 
 USUAL_S = st.floats(0.16, 3.0)
 
 
 def wait_for(language: str, evidence: Evidence, usual_s: float = 0.45) -> float:
-    return wait_s(log_odds(evidence, weights(language)), usual_s, LOW_S, HIGH_S)
+    return wait_s(log_odds(evidence, weights(language)), PATIENCE, usual_s, LOW_S, HIGH_S)
 
 
 @given(LANGUAGES, EVIDENCE, USUAL_S)
@@ -54,9 +62,9 @@ def test_who_pauses_longer_is_given_longer(language: str, evidence: Evidence, a:
 
 @given(st.floats(-20, 20), st.floats(-20, 20), USUAL_S)
 def test_a_little_more_certainty_never_moves_the_wait_by_much(a: float, b: float, usual_s: float):
-    moved_s = abs(wait_s(a, usual_s, LOW_S, HIGH_S) - wait_s(b, usual_s, LOW_S, HIGH_S))
+    first_s, second_s = (wait_s(odds, PATIENCE, usual_s, LOW_S, HIGH_S) for odds in (a, b))
 
-    assert moved_s <= usual_s * abs(a - b) + 1e-9
+    assert abs(first_s - second_s) <= usual_s * abs(a - b) + 1e-9
 
 
 @pytest.mark.parametrize("language", sorted(WEIGHTS))
