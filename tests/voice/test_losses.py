@@ -63,6 +63,7 @@ async def test_a_service_lost_while_thinking_is_never_a_dead_line(stage: Stage, 
 async def test_a_model_lost_mid_answer_is_apologised_for(stage: Stage, failure: str):
     stage.llm.replies = ["One two, three four five six seven eight nine ten.", "Yes."]
     stage.llm.failure, stage.llm.fail_half_way = failure, True  # type: ignore[assignment]
+    stage.settings = {"max_revisions": 0}  # what fails before the turn is over is asked for again
     async with stage.up() as base, calling(base) as caller:
         silent_s = await failed_turn(caller)
         stage.llm.failure = "none"
