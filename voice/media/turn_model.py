@@ -20,7 +20,7 @@ from wire.pcm import Pcm16, to_float
 
 SAMPLE_RATE_HZ = 16000
 WINDOW_SAMPLES = 8 * SAMPLE_RATE_HZ
-ANSWER_WITHIN_S = 0.25  # the longest wait for the end of a turn is not much more
+ANSWER_WITHIN_S = 0.25  # most turns are over by then without it
 _VARIANCE_FLOOR = 1e-7  # as in the feature extractor the model was trained with
 
 
