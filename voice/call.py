@@ -191,6 +191,7 @@ class Call:
                     self._spawn(coroutine)
                 await self._wait_for_services()
                 self._begin()
+                self._transport.take = self._pass_over
                 # `_receive` is a task, because its every step would go through all that stands around a request
                 for coroutine in (self._mouth.run(), self._keep_time(), self._receive()):
                     self._spawn(coroutine)
@@ -204,6 +205,7 @@ class Call:
         finally:
             with contextlib.suppress(Disconnected):  # a caller who does not read; log and metrics have it
                 self._report_unfinished()
+            self._transport.take = None
             self._shared.allowance.give_back(self.id)
             metrics.UNDERRUNS.inc(self._playout.num_underruns)
         if refusal is not None:
@@ -251,6 +253,14 @@ class Call:
                 case _:
                     self._covered_s = now + received.size / self._transport.sample_rate_hz
                     await self._hear(received, now)
+
+    def _pass_over(self, pcm: Pcm16) -> bool:
+        """Most of a call is silence of the caller's; it wakes nobody."""
+        now = time.monotonic()
+        if self._hearing.locked() or not self._ears.pass_over(pcm, now):
+            return False
+        self._covered_s = now + pcm.size / self._transport.sample_rate_hz
+        return True
 
     async def _hear(self, pcm: Pcm16, now: float) -> None:
         async with self._hearing:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from voice.endpointing import (
 from voice.media.echo import EchoGuard
 from voice.media.level import rms, speech_end
 from voice.media.resample import Resampler
-from voice.media.vad import VadStream
+from voice.media.vad import VadStream, is_silent
 from wire.errors import Unavailable
 from wire.pcm import Pcm16
 
@@ -89,6 +89,21 @@ class Ears:
 
     async def hear(self, pcm: Pcm16, now: float) -> AsyncIterator[Decision]:
         """`pcm` arrived at `now`. Each decision is to be carried out before the next is asked for."""
+        for window, at_s in self._windows(pcm, now):
+            for decision in await self._hear_window(window, at_s):
+                yield decision
+
+    def pass_over(self, pcm: Pcm16, now: float) -> bool:
+        """Audio of a line that has long been silent, and still is, without waiting; False: it is to be heard."""
+        if self.in_speech or not (self._vad.is_resting and is_silent(pcm) and is_silent(self._window)):
+            return False
+        for window, at_s in self._windows(pcm, now):
+            self._decide(window, at_s)
+            self._keep_preroll(window)
+        return True
+
+    def _windows(self, pcm: Pcm16, now: float) -> Iterator[tuple[Pcm16, float]]:
+        """Those that `pcm` completes, and when they had come."""
         audio = self._resampler.push(pcm)
         self._num_heard += audio.size
         self._arrivals.append((self._num_heard, now))
@@ -97,8 +112,7 @@ class Ears:
         self._window = np.concatenate([self._window, audio])
         while self._window.size >= WINDOW_SAMPLES:
             window, self._window = self._window[:WINDOW_SAMPLES], self._window[WINDOW_SAMPLES:]
-            for decision in await self._hear_window(window, now - self._window.size / SAMPLE_RATE_HZ):
-                yield decision
+            yield window, now - self._window.size / SAMPLE_RATE_HZ
 
     async def forget(self, end_sample: int) -> None:
         """What was sent to recognition up to `end_sample` will not be asked for."""
@@ -107,13 +121,16 @@ class Ears:
         except Unavailable as error:
             logger.debug("nothing to discard: %s", error)
 
-    async def _hear_window(self, window: Pcm16, now: float) -> list[Decision]:
-        was_in_speech = self._endpointer.in_speech
+    def _decide(self, window: Pcm16, now: float) -> list[Decision]:
         p_speech = self._vad.probability(window)
         if self._echo.hears(window, now) and p_speech >= self._threshold and self._echo.is_echo():
             p_speech = 0.0
-        decisions = self._endpointer.window(p_speech)
         self._utterance_end += WINDOW_SAMPLES
+        return self._endpointer.window(p_speech)
+
+    async def _hear_window(self, window: Pcm16, now: float) -> list[Decision]:
+        was_in_speech = self._endpointer.in_speech
+        decisions = self._decide(window, now)
         if not was_in_speech and not self._endpointer.in_speech:
             self._keep_preroll(window)
             return decisions

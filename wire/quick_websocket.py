@@ -4,11 +4,13 @@ uvicorn 0.54 stops and starts reading for each message, two system calls, and `w
 Python. Here a connection is read on until `MAX_WAITING` messages wait, and whole binary messages are unmasked at once.
 Everything else, and whatever is not as it should be, goes through `websockets`, one whole frame at a time.
 
-The first ping goes out at once, and the application can ask what pings took: `scope["state"]["round_trip_s"]()`.
+The application finds it as `scope["state"]["websocket"]`: the first ping goes out at once, and `last_ping_rtt` is what
+pings take; `on_binary` is offered binary messages before they wake anybody, which is what costs most.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -29,11 +31,12 @@ class QuickWebSocket(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self._rest = bytearray()  # of a frame that has not come as a whole
         self._is_framed = True  # `websockets` is at the border of a frame
+        self.on_binary: Callable[[bytes], bool] | None = None  # whether it has taken the message; must not raise
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
-            self.scope["state"]["round_trip_s"] = lambda: self.last_ping_rtt
+            self.scope["state"]["websocket"] = self
 
     def start_keepalive(self) -> None:
         if self.ping_interval is not None and self.ping_interval > 0:
@@ -72,6 +75,8 @@ class QuickWebSocket(WebSocketsSansIOProtocol):
         is_message = self.conn.state is State.OPEN and self.conn.current_size is None
         if is_message and data[at] == WHOLE_BINARY and data[at + 1] & MASKED:
             payload = apply_mask(data[begin:end], data[begin - MASK_BYTES : begin])
+            if self.on_binary is not None and self.queue.empty() and self.on_binary(payload):
+                return end
             self.queue.put_nowait({"type": "websocket.receive", "bytes": payload})
             if self.queue.qsize() >= MAX_WAITING and not self.read_paused:
                 self.read_paused = True

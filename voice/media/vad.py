@@ -24,6 +24,10 @@ REST_WINDOWS = 16  # half a second
 _SAMPLE_RATE = np.array(16000)
 
 
+def is_silent(pcm: Pcm16) -> bool:
+    return not pcm.size or bool(pcm.min() > -SILENT and pcm.max() < SILENT)
+
+
 class Silero:
     def __init__(self, folder: Path) -> None:
         self._session: onnxruntime.InferenceSession = open_session(folder / "model.onnx")
@@ -39,13 +43,16 @@ class VadStream:
         self._state: NDArray[np.float32] = np.zeros((2, 1, 128), np.float32)
         self._context: Pcm16 = np.zeros(CONTEXT_SAMPLES, np.int16)
 
+    @property
+    def is_resting(self) -> bool:
+        return self._num_silent >= REST_WINDOWS
+
     def probability(self, window: Pcm16) -> float:
         """P(speech) of 512 samples, 16 kHz."""
         assert window.shape == (WINDOW_SAMPLES,)
-        is_silent = window.min() > -SILENT and window.max() < SILENT
-        self._num_silent = self._num_silent + 1 if is_silent else 0
+        self._num_silent = self._num_silent + 1 if is_silent(window) else 0
         context, self._context = self._context, window[-CONTEXT_SAMPLES:]
-        if self._num_silent >= REST_WINDOWS:
+        if self.is_resting:
             return 0.0
         audio = to_float(np.concatenate([context, window]))[np.newaxis]
         p, self._state = self._session.run(None, {"input": audio, "state": self._state, "sr": _SAMPLE_RATE})

@@ -17,7 +17,7 @@ import asyncio
 import dataclasses
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from aiortc import (
@@ -82,6 +82,7 @@ class WebRtcTransport:
         self.listener_delay_s: float | None = None
         self.way_s = 0.0  # nobody acknowledges
         self.takes_back = False  # packets that have left
+        self.take: Callable[[Pcm16], bool] | None = None  # not used: of a packet the least is spent here
         self._addresses = addresses
         self._peer = RTCPeerConnection(RTCConfiguration(iceServers=list(servers)))
         self._peer.on("datachannel", self._on_channel)

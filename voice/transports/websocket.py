@@ -11,6 +11,7 @@ from voice.transports.boundary import Received
 from wire import calls
 from wire.errors import PeerError
 from wire.pcm import Pcm16, from_bytes, to_bytes
+from wire.quick_websocket import QuickWebSocket
 from wire.sockets import Socket
 
 
@@ -22,12 +23,22 @@ class WebSocketTransport:
         self.lead_s = lead_s
         self.listener_delay_s: float | None = None
         self.takes_back = True
-        self._round_trip_s: Callable[[], float] = websocket.scope.get("state", {}).get("round_trip_s", lambda: 0.0)
+        self.take: Callable[[Pcm16], bool] | None = None
+        self._protocol: QuickWebSocket = websocket.scope["state"]["websocket"]
+        self._protocol.on_binary = self._offer
 
     @property
     def way_s(self) -> float:
         """Half of the last ping's way there and back; 0 before the first is back."""
-        return self._round_trip_s() / 2
+        return self._protocol.last_ping_rtt / 2
+
+    def _offer(self, data: bytes) -> bool:
+        if self.take is None:
+            return False
+        try:
+            return self.take(from_bytes(data, self.sample_rate_hz))
+        except PeerError:  # told to whoever receives it
+            return False
 
     async def accept(self) -> calls.Hello:
         """Take the connection and wait for the caller's hello.
