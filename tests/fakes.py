@@ -38,6 +38,7 @@ class FakeStt:
     num_connections: int = 0
     final_delay_s: float = 0.0
     speculates: bool = True
+    speculation_s: float = 0.0
     num_finals: int = 0
     num_samples: int = 0
 
@@ -79,6 +80,7 @@ class FakeStt:
                     case listen.Hello():
                         await peer.send(listen.Ready(1, "fake"))
                     case listen.Speculate(id=request) if self.speculates:
+                        await asyncio.sleep(self.speculation_s)
                         await peer.send(listen.Speculation(request, revision, text, received, 0.0))
                     case listen.Finalize(id=request):
                         if self.failure == "drop":

@@ -66,7 +66,7 @@ RESTART_S = 5.0  # until a service that was lost is back, told to the refused: d
 PAUSE_AFTER_S = 0.096  # caller speech over the agent's that silences it, to go on if it was nothing
 FILLER_AFTER_S = 0.25  # ... over a filler, which may be its own echo, that takes the turn
 JUDGE_S = 1.0  # for the words of a caller who spoke over the agent: so long it is silent
-HOLD_AFTER_S = 1.2  # since a sound of either side; with a busy voice's 0.3 s nothing lasts over 1.5 s in silence
+HOLD_AFTER_S = 1.2  # since a sound of either side; with a busy voice's 0.3 s 1.5 s in silence
 ANSWER_AFTER_S = 0.5  # a turn whose end was long in doubt has this to be answered in, before anything else is said
 TRANSCRIPT_S = 2.5  # for a final transcript: 30 times its share of the budget, and one filler long
 TICK_S = 0.25
@@ -157,6 +157,8 @@ class Call:
         )
         self._backchannels = Backchannels(hello.language, config.backchannels)
         self._judging: asyncio.Task[None] | None = None  # the words of a caller who spoke over the agent
+        self._num_utterances = 0  # of the caller's
+        self._is_known = False  # all that he said until his present pause: no more is to be recognised
         self._hearing = asyncio.Lock()
         self._covered_s = self._quiet_since_s = time.monotonic()  # when the next audio is due; when a side spoke last
         self._prompt = ""
@@ -278,12 +280,15 @@ class Call:
     def _decide(self, decision: Decision) -> None:
         match decision:
             case SpeechStarted():
+                self._num_utterances += 1
+                self._is_known = False
                 self._speculator.drop()
                 if self._turn.state is State.LISTENING:
                     self._fire(Event.SPEECH)
                 elif self._mouth.is_audible:
                     self._duck()
             case SpeechGoesOn(speech_s):
+                self._is_known = False
                 self._on_speech_length(speech_s)
             case Resumed():
                 self._speculator.drop()
@@ -321,7 +326,10 @@ class Call:
 
     def _take_back(self) -> None:
         if self._transport.takes_back:
-            self._outbox.post(calls.Rewind(self._playout.take_back(time.monotonic())))
+            sent = self._playout.sent
+            sample = self._playout.take_back(time.monotonic())
+            self._echo.take_back(sent - sample)
+            self._outbox.post(calls.Rewind(sample))
 
     def _go_on(self) -> None:
         self._playout.duck(1.0)
@@ -331,14 +339,14 @@ class Call:
     def _judge(self) -> None:
         """The caller pauses: were these words that take the turn?"""
         self._stop_judging()
-        self._judging = self._spawn(self._judge_words(self._stt.position))
+        self._judging = self._spawn(self._judge_words(self._stt.position, self._num_utterances))
 
     def _stop_judging(self) -> None:
         if self._judging is not None:
             self._judging.cancel()
             self._judging = None
 
-    async def _judge_words(self, end_sample: int) -> None:
+    async def _judge_words(self, end_sample: int, utterance: int) -> None:
         try:
             text = await self._stt.speculate(end_sample, JUDGE_S)
         except WireError as error:
@@ -348,14 +356,23 @@ class Call:
         if self._turn.state is not State.SPEAKING:
             return
         is_answer = bool(text) and self._mouth.has_asked(time.monotonic())
-        if self._backchannels.match(text) and not is_answer:
+        if not self._backchannels.match(text) or is_answer:
+            self._take_turn(judged=end_sample)
+        elif self._num_utterances == utterance:
             self._go_on()
             if not self._ears.in_speech:
                 self._spawn(self._ears.forget(self._stt.position))
-            return
+        else:  # he has begun again, and is judged by that
+            self._spawn(self._ears.forget(end_sample))
+
+    def _take_turn(self, *, judged: int | None = None) -> None:
+        """The caller's words over the agent's take the turn: those before the sample that was judged, or under way."""
         self._fire(Event.BARGE_IN)
+        if judged is not None:
+            self._said.add(judged, min(TRANSCRIPT_S, self._config.answer_deadline_s))
+            self._is_known = True
         if not self._ears.in_speech:
-            self._on_speech_end(is_noise=False)
+            self._on_speech_end(is_noise=True)  # there are no more
 
     def _on_speech_end(self, *, is_noise: bool) -> None:
         self._quiet_since_s = time.monotonic()
@@ -365,10 +382,13 @@ class Call:
                 self._spawn(self._ears.forget(self._stt.position))
             return
         revision = self._speculator.take()
+        is_noise = is_noise or self._is_known
         if not is_noise:
             end = revision.end_sample if revision is not None else self._stt.position
             self._said.add(end, min(TRANSCRIPT_S, self._config.answer_deadline_s))
         if self._said and not self._keypad.is_open:
+            if is_noise:
+                self._spawn(self._ears.forget(self._stt.position))
             self._ahead = revision
             self._fire(Event.END_OF_TURN)
             return
@@ -387,7 +407,7 @@ class Call:
         self._take_keys(now)
 
     def _take_keys(self, now: float) -> None:
-        if not (entries := self._keypad.take(now)):
+        if self._hearing.locked() or not (entries := self._keypad.take(now)):
             return
         self._said.add_known(told(entries))
         self._keyed_s = self._quiet_since_s = now
@@ -413,7 +433,7 @@ class Call:
 
     def _on_partial(self, revision: int, text: str) -> None:
         if self._mouth.is_paused and not self._backchannels.match(text):
-            self._fire(Event.BARGE_IN)
+            self._take_turn()
         if self._turn.state is State.HEARING:
             self._outbox.post(calls.Partial(self._turn.number, revision, f"{self._said.known} {text}".strip()))
 
@@ -525,7 +545,8 @@ class Call:
         self._speculator.drop()
         self._report("empty", "")
         self._withdraw()
-        self._spawn(self._ears.forget(self._stt.position))
+        if not self._ears.in_speech:
+            self._spawn(self._ears.forget(self._stt.position))
 
     def _answer(self) -> None:
         now = time.monotonic()
@@ -630,6 +651,10 @@ class Call:
         if heard or attempt is None:
             self._history.add(user_text, heard, is_interrupted=True)
             self._said = self._new_turn()
+        if heard:
+            self._ears.asked("?" if self._mouth.has_asked(time.monotonic()) else heard)
+        if self._judging is not None and not self._ears.in_speech:
+            self._said.add(self._stt.position, min(TRANSCRIPT_S, self._config.answer_deadline_s))
         self._stop_judging()
         self._report("interrupted", heard, turn=interrupted)
         self._withdraw()

@@ -1,5 +1,7 @@
 """A caller who speaks over the agent, with real speech and VAD, on scripted recognition, model and voice."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -119,3 +121,32 @@ async def test_without_recognition_the_agent_goes_on(stage: Stage):
         turn = await caller.until(calls.Turn)
 
     assert (turn.outcome, turn.heard) == ("answered", STORY)
+
+
+async def test_words_that_are_known_late_take_the_turn_and_are_answered(stage: Stage):
+    stage.stt.texts = ["Tell me a story.", "Stop."]
+    stage.llm.replies = [STORY, "All right."]
+    async with stage.up() as base, calling(base, acknowledges=True) as caller:
+        await until_telling(caller)
+        stage.stt.speculation_s = 0.8  # the caller has long been silent by then
+        caller.say(short())
+        answered = await caller.until(calls.Turn, lambda turn: turn.turn == 2)
+
+    assert (answered.outcome, answered.text) == ("answered", "Stop.")
+
+
+async def test_words_before_a_key_are_part_of_the_same_turn(stage: Stage):
+    stage.stt.texts = ["Tell me a story.", "Wait."]
+    stage.llm.replies = [STORY, "All right."]
+    async with stage.up() as base, calling(base, acknowledges=True) as caller:
+        await until_telling(caller)
+        stage.stt.speculation_s = 0.8
+        caller.say(short())
+        await caller.until_quiet()
+        await asyncio.sleep(0.45)  # the words have ended and are being judged
+        await caller.send(calls.Dtmf("4#"))
+        answered = await caller.until(calls.Turn, lambda turn: turn.turn == 2)
+
+    assert answered.outcome == "answered"
+    assert "Wait." in answered.text
+    assert "keyed in: 4" in answered.text

@@ -67,7 +67,7 @@ class EchoGuard:
 
     def __init__(self, agent_hz: int, caller_hz: int, begun_s: float) -> None:
         self._begun_s = begun_s
-        self._caller_hz = caller_hz
+        self._agent_hz, self._caller_hz = agent_hz, caller_hz
         self._from_agent = Resampler(agent_hz, RATE_HZ)
         self._from_caller = Resampler(caller_hz, RATE_HZ)
         self._said = np.zeros(KEPT, np.float32)  # up to sample `_said_to`
@@ -96,6 +96,12 @@ class EchoGuard:
         silence = np.zeros(min(KEPT, begin - self._said_to), np.float32)
         self._said = np.concatenate([self._said, silence, audio])[-KEPT:]
         self._said_to = begin + audio.size
+
+    def take_back(self, num_samples: int) -> None:
+        """So many of those that left last were never heard, and leave again, perhaps."""
+        dropped = min(KEPT, round(num_samples * RATE_HZ / self._agent_hz))
+        self._said = np.concatenate([np.zeros(dropped, np.float32), self._said[: KEPT - dropped]])
+        self._said_to -= dropped
 
     def hears(self, pcm: Pcm16, now: float) -> bool:
         """Audio that came by `now`. False when no echo can be in it: the agent has been silent for too long."""

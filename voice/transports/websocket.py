@@ -14,6 +14,8 @@ from wire.pcm import Pcm16, from_bytes, to_bytes
 from wire.quick_websocket import QuickWebSocket
 from wire.sockets import Socket
 
+MAX_WAY_S = 0.3
+
 
 class WebSocketTransport:
     def __init__(self, websocket: WebSocket, lead_s: float) -> None:
@@ -29,8 +31,9 @@ class WebSocketTransport:
 
     @property
     def way_s(self) -> float:
-        """Half of the last ping's way there and back; 0 before the first is back."""
-        return self._protocol.last_ping_rtt / 2
+        """Half of the last ping's way there and back; 0 before one is back, or if it waited for something else."""
+        way_s = self._protocol.last_ping_rtt / 2
+        return way_s if way_s <= MAX_WAY_S else 0.0
 
     def _offer(self, data: bytes) -> bool:
         if self.take is None:

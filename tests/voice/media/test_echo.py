@@ -147,3 +147,24 @@ def test_an_agent_that_has_been_silent_for_long_has_no_echo() -> None:
     assert not guard.hears(caller[:WINDOW], 5.0)
     guard.said(agent[:MESSAGE], 6.0)
     assert guard.hears(caller[:WINDOW], 6.1)
+
+
+def test_what_leaves_again_is_no_other_delay():
+    agent, _ = voices()
+    microphone = np.clip(echo(agent, -20, 0.06), -32768, 32767).astype(np.int16)
+    guard, sent, again, found, levels = EchoGuard(HZ, HZ, 0.0), 0, round(LEAD_S * HZ), [], []
+    rewinds = [2.0, 3.0, 4.0]
+    for begin in range(0, microphone.size - WINDOW + 1, WINDOW):
+        now = (begin + WINDOW) / HZ
+        if rewinds and now >= rewinds[0]:
+            rewinds.pop(0)
+            guard.take_back(again)
+            sent -= again
+        while sent < agent.size and sent / HZ <= now + LEAD_S:
+            guard.said(agent[sent : sent + MESSAGE], max(0.0, sent / HZ - LEAD_S))
+            sent += MESSAGE
+        window = microphone[begin : begin + WINDOW]
+        found.append(guard.hears(window, now) and guard.is_echo())
+        levels.append(float(np.sqrt((window.astype(float) ** 2).mean())))
+    missed = ~np.array(found) & (np.array(levels) > LOUD)
+    assert longest_s(missed[round(1.0 * HZ / WINDOW) :]) < 0.1
