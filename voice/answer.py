@@ -89,7 +89,9 @@ class Answering:
             self._may_speak.set()
 
     def commit(self, waterfall: Waterfall, deadline_s: float) -> None:
-        """The turn is over."""
+        """The turn is over. What has failed by now is made anew, and what fails from now on has failed."""
+        if self._generation is not None and self._has_failed:
+            self._forget()
         self.waterfall = waterfall
         self._context = dataclasses.replace(self._context, deadline_s=deadline_s)
         self._may_generate.set()
@@ -97,7 +99,7 @@ class Answering:
 
     async def confirm(self, text: str) -> bool:
         """The turn was `text`. Returns whether what was done by then is of use."""
-        is_of_use = self._generation is not None and text == self.user_text and not self._has_failed
+        is_of_use = self._generation is not None and text == self.user_text
         if not is_of_use:
             self._forget()
             self.begin(text)

@@ -91,7 +91,7 @@ async def silent_turn_s(caller: Caller) -> float:
         (SttLate(by_s=2.0), "answered", {"delayed"}),
         (SttLate(by_s=4.0), "failed", {"delayed", "deadline_exceeded"}),
         (SttEmpty(), "empty", set()),
-        (SttNever(count=2), "failed", {"delayed", "deadline_exceeded"}),
+        (SttNever(), "failed", {"delayed", "deadline_exceeded"}),
         (LlmStall(for_s=2.0), "answered", {"delayed"}),
         (LlmStall(), "failed", {"delayed", "deadline_exceeded"}),
         (LlmStall(6), "failed", {"speech_failed"}),
