@@ -272,7 +272,7 @@ class Call:
     async def _bridge(self) -> None:
         """A line that has gone dead in the middle of a word is silent: the turn must end, and nothing else tells."""
         now = time.monotonic()
-        if self._ears.in_speech and now - self._covered_s > LINE_DEAD_S and not self._hearing.locked():
+        if now - self._covered_s > LINE_DEAD_S and not self._hearing.locked():
             silence = np.zeros(round((now - self._covered_s) * self._transport.sample_rate_hz), np.int16)
             self._covered_s = now
             await self._hear(silence, now)
@@ -506,7 +506,7 @@ class Call:
         while True:
             due_s = time.monotonic() + TICK_S
             await asyncio.sleep(TICK_S)
-            if time.monotonic() - due_s < LATE_S:  # else audio may wait for us, and not we for it
+            if self._ears.in_speech and time.monotonic() - due_s < LATE_S:  # else audio may wait, and not we for it
                 self._spawn(self._bridge())
             self._take_keys(time.monotonic())
             self._playout.listener_delay_s = self._transport.listener_delay_s
