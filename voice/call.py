@@ -294,7 +294,9 @@ class Call:
                 self._speculator.drop()
                 self._stop_judging()
             case Speculate():
-                if self._turn.state is State.HEARING:
+                if self._turn.state is State.HEARING and self._keypad.is_open:
+                    pass  # the turn goes on with keys
+                elif self._turn.state is State.HEARING:
                     self._speculator.begin(self._new_attempt(), self._said.known)
                 elif self._mouth.is_paused:
                     self._judge()
