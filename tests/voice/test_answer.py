@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from tests.fakes import FakeLlm, FakeTts
+from tests.fakes import Failure, FakeLlm, FakeTts
 from tests.serving import serving
 from voice.answer import Answering, Tier
 from voice.budget import Stage, Waterfall
@@ -201,32 +201,16 @@ async def test_withdrawn_it_leaves_nothing_behind(agent: Agent) -> None:
         assert not agent.told
 
 
-@pytest.mark.parametrize("failure", ["error", "drop"])
-async def test_what_failed_before_the_turn_was_over_is_tried_again(agent: Agent, failure: str) -> None:
-    agent.llm.failure = failure  # type: ignore[assignment]
+@pytest.mark.parametrize(("of", "failure"), [("llm", "error"), ("llm", "drop"), ("tts", "error")])
+async def test_what_failed_before_the_turn_was_over_is_made_again(agent: Agent, of: str, failure: Failure) -> None:
+    failing = agent.llm if of == "llm" else agent.tts
+    failing.failure = failure
     async with agent.up():
         agent.attempt.allow(Tier.SPEAK)
         agent.attempt.begin("Hello there.")
-        await until(lambda: agent.llm.prompts)
+        await until(lambda: agent.llm.prompts if of == "llm" else agent.tts.texts)
         await asyncio.sleep(0.2)
-        agent.llm.failure = "none"
-        agent.commit()
-
-        assert not await agent.attempt.confirm("Hello there.")
-        await agent.attempt.finish()
-        await agent.said.wait()
-
-        assert agent.reply == ANSWER
-
-
-async def test_a_voice_that_failed_before_the_turn_was_over_is_asked_again(agent: Agent) -> None:
-    agent.tts.failure = "error"
-    async with agent.up():
-        agent.attempt.allow(Tier.SPEAK)
-        agent.attempt.begin("Hello there.")
-        await until(lambda: agent.tts.texts)
-        await asyncio.sleep(0.2)
-        agent.tts.failure = "none"
+        failing.failure = "none"
         agent.commit()
 
         assert not await agent.attempt.confirm("Hello there.")

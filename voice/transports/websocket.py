@@ -14,7 +14,7 @@ from wire.pcm import Pcm16, from_bytes, to_bytes
 from wire.quick_websocket import QuickWebSocket
 from wire.sockets import Socket
 
-MAX_WAY_S = 0.3
+LONGEST_PING_WAY_S = 0.3  # of a line on which one can talk (ITU-T G.114 ends at 0.4)
 
 
 class WebSocketTransport:
@@ -33,7 +33,7 @@ class WebSocketTransport:
     def way_s(self) -> float:
         """Half of the last ping's way there and back; 0 before one is back, or if it waited for something else."""
         way_s = self._protocol.last_ping_rtt / 2
-        return way_s if way_s <= MAX_WAY_S else 0.0
+        return way_s if way_s <= LONGEST_PING_WAY_S else 0.0
 
     def _offer(self, data: bytes) -> bool:
         if self.take is None:

@@ -32,11 +32,13 @@ def echo(pcm: Pcm16, db: float, delay_s: float, room_s: float = 0.0) -> np.ndarr
     return np.concatenate([np.zeros(shift), wave])[: pcm.size] * 10 ** (db / 20)
 
 
-def flagged(agent: Pcm16, microphone: np.ndarray, stall_s: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def flagged(
+    agent: Pcm16, microphone: np.ndarray, stall_s: float = 0.0, rewinds_s: tuple[float, ...] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """For each window of the microphone: whether it was taken for an echo, and its RMS.
 
     A window is whole with the message that brings its last sample, and messages come up to 15 ms late. Every two
-    seconds none comes for `stall_s`, then all of them.
+    seconds none comes for `stall_s`, then all of them. At `rewinds_s` the agent's lead is taken back and leaves again.
     """
     guard, late = EchoGuard(HZ, HZ, 0.0), np.random.default_rng(5)
     sent, found, levels = 0, [], []
@@ -45,6 +47,10 @@ def flagged(agent: Pcm16, microphone: np.ndarray, stall_s: float = 0.0) -> tuple
         now = -(-(begin + WINDOW) // MESSAGE) * MESSAGE / HZ + late.uniform(0, 0.015)
         if now % 2.0 < stall_s:
             now += stall_s - now % 2.0
+        if rewinds_s and now >= rewinds_s[0]:
+            rewinds_s = rewinds_s[1:]
+            guard.take_back(round(LEAD_S * HZ))
+            sent -= round(LEAD_S * HZ)
         while sent < agent.size and sent / HZ <= now + LEAD_S:
             guard.said(agent[sent : sent + MESSAGE], max(0.0, sent / HZ - LEAD_S))
             sent += MESSAGE
@@ -151,20 +157,6 @@ def test_an_agent_that_has_been_silent_for_long_has_no_echo() -> None:
 
 def test_what_leaves_again_is_no_other_delay():
     agent, _ = voices()
-    microphone = np.clip(echo(agent, -20, 0.06), -32768, 32767).astype(np.int16)
-    guard, sent, again, found, levels = EchoGuard(HZ, HZ, 0.0), 0, round(LEAD_S * HZ), [], []
-    rewinds = [2.0, 3.0, 4.0]
-    for begin in range(0, microphone.size - WINDOW + 1, WINDOW):
-        now = (begin + WINDOW) / HZ
-        if rewinds and now >= rewinds[0]:
-            rewinds.pop(0)
-            guard.take_back(again)
-            sent -= again
-        while sent < agent.size and sent / HZ <= now + LEAD_S:
-            guard.said(agent[sent : sent + MESSAGE], max(0.0, sent / HZ - LEAD_S))
-            sent += MESSAGE
-        window = microphone[begin : begin + WINDOW]
-        found.append(guard.hears(window, now) and guard.is_echo())
-        levels.append(float(np.sqrt((window.astype(float) ** 2).mean())))
-    missed = ~np.array(found) & (np.array(levels) > LOUD)
+    found, levels = flagged(agent, echo(agent, -20, 0.06), rewinds_s=(2.0, 3.0, 4.0))
+    missed = ~found & (levels > LOUD)
     assert longest_s(missed[round(1.0 * HZ / WINDOW) :]) < 0.1
