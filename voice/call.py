@@ -45,6 +45,7 @@ from voice.media.turn_model import SmartTurn
 from voice.media.vad import Silero
 from voice.mouth import Kind, Mouth, Utterance
 from voice.outbox import Outbox, Payload, Written
+from voice.overlap import Overlap
 from voice.patience import Due, Patience
 from voice.playout import Playout
 from voice.said import Said
@@ -63,9 +64,7 @@ logger = logging.getLogger(__name__)
 
 SERVICES_READY_S = 1.4  # a call whose recognition or voice does not answer by then is refused: no line stays dead
 RESTART_S = 5.0  # until a service that was lost is back, told to the refused: docs/measurements.md
-PAUSE_AFTER_S = 0.096  # caller speech over the agent's that silences it, to go on if it was nothing
 FILLER_AFTER_S = 0.25  # ... over a filler, which may be its own echo, that takes the turn
-JUDGE_S = 1.0  # for the words of a caller who spoke over the agent: so long it is silent
 HOLD_AFTER_S = 1.2  # since a sound of either side; with a busy voice's 0.3 s 1.5 s in silence
 ANSWER_AFTER_S = 0.5  # a turn whose end was long in doubt has this to be answered in, before anything else is said
 TRANSCRIPT_S = 2.5  # for a final transcript: 30 times its share of the budget, and one filler long
@@ -155,9 +154,18 @@ class Call:
             spawn=self._spawn,
             on_words=self._on_words,
         )
-        self._backchannels = Backchannels(hello.language, config.backchannels)
-        self._judging: asyncio.Task[None] | None = None  # the words of a caller who spoke over the agent
-        self._num_utterances = 0  # of the caller's
+        self._overlap = Overlap(
+            backchannels=Backchannels(hello.language, config.backchannels),
+            duck_db=config.duck_db,
+            mouth=self._mouth,
+            playout=self._playout,
+            echo=self._echo,
+            ears=self._ears,
+            stt=self._stt,
+            rewind=self._outbox.post if transport.takes_back else None,
+            on_take=self._take_turn,
+            spawn=self._spawn,
+        )
         self._is_known = False  # all that he said until his present pause: no more is to be recognised
         self._hearing = asyncio.Lock()
         self._covered_s = self._quiet_since_s = time.monotonic()  # when the next audio is due; when a side spoke last
@@ -169,7 +177,11 @@ class Call:
         self._keyed_s = 0.0  # when keys last became a part of the turn
         self._attempt: Answering | None = None
         self._num_attempts = 0
-        self._actions: dict[Action, Callable[[], None]] = {
+        self._actions = self._table()
+
+    def _table(self) -> dict[Action, Callable[[], None]]:
+        """What each action of the turn machine comes to."""
+        return {
             Action.OPEN: self._open,
             Action.GO_ON: self._speculator.drop,
             Action.REOPEN: self._reopen,
@@ -280,26 +292,25 @@ class Call:
     def _decide(self, decision: Decision) -> None:
         match decision:
             case SpeechStarted():
-                self._num_utterances += 1
                 self._is_known = False
                 self._speculator.drop()
                 if self._turn.state is State.LISTENING:
                     self._fire(Event.SPEECH)
                 elif self._mouth.is_audible:
-                    self._duck()
+                    self._overlap.begin()
             case SpeechGoesOn(speech_s):
                 self._is_known = False
                 self._on_speech_length(speech_s)
             case Resumed():
                 self._speculator.drop()
-                self._stop_judging()
+                self._overlap.stop_judging()
             case Speculate():
                 if self._turn.state is State.HEARING and self._keypad.is_open:
                     pass  # the turn goes on with keys
                 elif self._turn.state is State.HEARING:
                     self._speculator.begin(self._new_attempt(), self._said.known)
-                elif self._mouth.is_paused:
-                    self._judge()
+                else:
+                    self._overlap.pause()
             case AskTurnModel(question):
                 self._spawn(self._ask_turn_model(question))
             case TurnEnded() | NoiseEnded():
@@ -316,59 +327,13 @@ class Call:
                 self._fire(Event.SPEECH)
             case State.SPEAKING if speech_s >= self._config.barge_in_after_s:
                 self._fire(Event.BARGE_IN)
-            case State.SPEAKING if speech_s >= PAUSE_AFTER_S and self._mouth.is_audible and not self._mouth.is_paused:
-                self._take_back()
-                self._mouth.pause()
+            case State.SPEAKING:
+                self._overlap.go_on(speech_s)
 
-    # Speech over the agent's: it is softer at once, silent soon, and goes on from the very sample if it was nothing.
-
-    def _duck(self) -> None:
-        self._playout.duck(10 ** (-self._config.duck_db / 20))
-        self._take_back()
-
-    def _take_back(self) -> None:
-        if self._transport.takes_back:
-            sent = self._playout.sent
-            sample = self._playout.take_back(time.monotonic())
-            self._echo.take_back(sent - sample)
-            self._outbox.post(calls.Rewind(sample))
-
-    def _go_on(self) -> None:
-        self._playout.duck(1.0)
-        if self._mouth.is_paused:
-            self._mouth.resume(time.monotonic())
-
-    def _judge(self) -> None:
-        """The caller pauses: were these words that take the turn?"""
-        self._stop_judging()
-        self._judging = self._spawn(self._judge_words(self._stt.position, self._num_utterances))
-
-    def _stop_judging(self) -> None:
-        if self._judging is not None:
-            self._judging.cancel()
-            self._judging = None
-
-    async def _judge_words(self, end_sample: int, utterance: int) -> None:
-        try:
-            text = await self._stt.speculate(end_sample, JUDGE_S)
-        except WireError as error:
-            self._log.debug("what the caller said over the agent is not known: %s", error)
-            text = ""
-        self._judging = None
+    def _take_turn(self, judged: int | None) -> None:
+        """Words over the agent's take the turn: those up to the sample that was judged, or under way."""
         if self._turn.state is not State.SPEAKING:
             return
-        is_answer = bool(text) and self._mouth.has_asked(time.monotonic())
-        if not self._backchannels.match(text) or is_answer:
-            self._take_turn(judged=end_sample)
-        elif self._num_utterances == utterance:
-            self._go_on()
-            if not self._ears.in_speech:
-                self._spawn(self._ears.forget(self._stt.position))
-        else:  # he has begun again, and is judged by that
-            self._spawn(self._ears.forget(end_sample))
-
-    def _take_turn(self, *, judged: int | None = None) -> None:
-        """The caller's words over the agent's take the turn: those before the sample that was judged, or under way."""
         self._fire(Event.BARGE_IN)
         if judged is not None:
             self._said.add(judged, min(TRANSCRIPT_S, self._config.answer_deadline_s))
@@ -379,9 +344,7 @@ class Call:
     def _on_speech_end(self, *, is_noise: bool) -> None:
         self._quiet_since_s = time.monotonic()
         if self._turn.state is not State.HEARING:
-            if self._judging is None:
-                self._go_on()
-                self._spawn(self._ears.forget(self._stt.position))
+            self._overlap.end()
             return
         revision = self._speculator.take()
         is_noise = is_noise or self._is_known
@@ -434,8 +397,7 @@ class Call:
             self._decide(decision)
 
     def _on_partial(self, revision: int, text: str) -> None:
-        if self._mouth.is_paused and not self._backchannels.match(text):
-            self._take_turn()
+        self._overlap.read(text)
         if self._turn.state is State.HEARING:
             self._outbox.post(calls.Partial(self._turn.number, revision, f"{self._said.known} {text}".strip()))
 
@@ -655,9 +617,9 @@ class Call:
             self._said = self._new_turn()
         if heard:
             self._ears.asked("?" if self._mouth.has_asked(time.monotonic()) else heard)
-        if self._judging is not None and not self._ears.in_speech:
+        if self._overlap.is_judging and not self._ears.in_speech:
             self._said.add(self._stt.position, min(TRANSCRIPT_S, self._config.answer_deadline_s))
-        self._stop_judging()
+        self._overlap.stop_judging()
         self._report("interrupted", heard, turn=interrupted)
         self._withdraw()
         self._outbox.post(calls.Clear(interrupted, self._playout.sent))
