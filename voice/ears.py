@@ -56,6 +56,7 @@ class Ears:
         self._stt = stt
         self._resampler = Resampler(from_hz, SAMPLE_RATE_HZ)
         self._window: Pcm16 = np.zeros(0, np.int16)
+        self._is_window_silent = True  # False: it may be
         self._num_heard = 0
         self._arrivals: deque[tuple[int, float]] = deque()  # (samples heard, when)
         self._utterance: list[Pcm16] = []
@@ -89,16 +90,21 @@ class Ears:
 
     async def hear(self, pcm: Pcm16, now: float) -> AsyncIterator[Decision]:
         """`pcm` arrived at `now`. Each decision is to be carried out before the next is asked for."""
+        self._is_window_silent = False
         for window, at_s in self._windows(pcm, now):
             for decision in await self._hear_window(window, at_s):
                 yield decision
 
     def pass_over(self, pcm: Pcm16, now: float) -> bool:
         """Audio of a line that has long been silent, and still is, without waiting; False: it is to be heard."""
-        if self.in_speech or not (self._vad.is_resting and is_silent(pcm) and is_silent(self._window)):
+        if self.in_speech or not (self._vad.is_resting and is_silent(pcm)):
             return False
+        if not (self._is_window_silent or is_silent(self._window)):
+            return False
+        self._is_window_silent = True
         for window, at_s in self._windows(pcm, now):
-            self._decide(window, at_s)
+            self._vad.rest(window)
+            self._decide(window, at_s, 0.0)
             self._keep_preroll(window)
         return True
 
@@ -121,8 +127,7 @@ class Ears:
         except Unavailable as error:
             logger.debug("nothing to discard: %s", error)
 
-    def _decide(self, window: Pcm16, now: float) -> list[Decision]:
-        p_speech = self._vad.probability(window)
+    def _decide(self, window: Pcm16, now: float, p_speech: float) -> list[Decision]:
         if self._echo.hears(window, now) and p_speech >= self._threshold and self._echo.is_echo():
             p_speech = 0.0
         self._utterance_end += WINDOW_SAMPLES
@@ -130,7 +135,7 @@ class Ears:
 
     async def _hear_window(self, window: Pcm16, now: float) -> list[Decision]:
         was_in_speech = self._endpointer.in_speech
-        decisions = self._decide(window, now)
+        decisions = self._decide(window, now, self._vad.probability(window))
         if not was_in_speech and not self._endpointer.in_speech:
             self._keep_preroll(window)
             return decisions

@@ -47,6 +47,10 @@ class VadStream:
     def is_resting(self) -> bool:
         return self._num_silent >= REST_WINDOWS
 
+    def rest(self, window: Pcm16) -> None:
+        """Instead of `probability`, for a silent window while it rests."""
+        self._context = window[-CONTEXT_SAMPLES:]
+
     def probability(self, window: Pcm16) -> float:
         """P(speech) of 512 samples, 16 kHz."""
         assert window.shape == (WINDOW_SAMPLES,)
