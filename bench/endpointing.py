@@ -43,10 +43,12 @@ from voice.endpointing import (
     Decision,
     Endpointer,
     NoiseEnded,
+    Resumed,
     Speculate,
     SpeechStarted,
     TurnEnded,
 )
+from voice.media.level import Loudness
 from voice.media.turn_model import SmartTurn
 from voice.media.vad import Silero
 from wire.pcm import Pcm16, to_int16
@@ -117,15 +119,20 @@ def replay(turn: Turn, endpointer: Endpointer, models: Models) -> Outcome:
     ends_s: list[float] = []
     due: list[tuple[float, int, float | str]] = []  # when; the question, or the pause of a transcript; the answer
     begin = pause = 0
+    loudness = Loudness(())
     before = known = ""  # words of the turn up to where it was taken for over, and up to the last pause
 
+    def pcm_of(window: int) -> Pcm16:
+        return turn.pcm[window * WINDOW_SAMPLES : (window + 1) * WINDOW_SAMPLES]
+
     def carry_out(decisions: Sequence[Decision], at_s: float, window: int) -> None:
-        nonlocal begin, pause, before, known
+        nonlocal begin, pause, before, known, loudness
         for decision in decisions:
             said = turn.pcm[begin * WINDOW_SAMPLES : (window + 1) * WINDOW_SAMPLES]
             match decision:
                 case SpeechStarted():
                     begin = max(0, window - PREROLL)
+                    loudness = Loudness(pcm_of(at) for at in range(begin, window + 1))
                 case AskTurnModel(question):
                     heapq.heappush(due, (at_s + MODEL_S, question, models.complete(said)))
                 case Speculate():
@@ -136,8 +143,10 @@ def replay(turn: Turn, endpointer: Endpointer, models: Models) -> Outcome:
                     ends_s.append(at_s)
                     before = known
                     pause += 1
-                case _:
+                case Resumed():
                     pause += 1
+                case _:
+                    pass
 
     for window, p_speech in enumerate(models.speech(turn.pcm)):
         now = (window + 1) * WINDOW_S
@@ -147,7 +156,8 @@ def replay(turn: Turn, endpointer: Endpointer, models: Models) -> Outcome:
                 carry_out(endpointer.answer(number, answer), at_s, window - 1)
             elif number == pause:
                 carry_out(endpointer.read(answer), at_s, window - 1)
-        carry_out(endpointer.window(p_speech), now, window)
+        is_quiet = endpointer.in_speech and loudness.is_quiet(pcm_of(window))
+        carry_out(endpointer.window(p_speech, is_quiet=is_quiet), now, window)
     end_s = turn.end / HZ
     waits_s = [at_s - end_s for at_s in ends_s if at_s >= end_s - EARLY_S]
     return Outcome(turn, tuple(s for s in ends_s if s < end_s - EARLY_S), waits_s[0] if waits_s else None)

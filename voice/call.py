@@ -278,6 +278,8 @@ class Call:
 
     async def _hear(self, pcm: Pcm16, now: float) -> None:
         async with self._hearing:
+            is_heard = self._turn.state is State.HEARING and not self._keypad.is_open
+            self._ears.is_eager = is_heard and self._shared.allowance.has_room(self.id)
             async for decision in self._ears.hear(pcm, now):
                 self._decide(decision)
 

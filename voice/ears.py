@@ -24,7 +24,7 @@ from voice.endpointing import (
     TurnEnded,
 )
 from voice.media.echo import EchoGuard
-from voice.media.level import rms, speech_end
+from voice.media.level import Loudness, rms, speech_end
 from voice.media.resample import Resampler
 from voice.media.vad import VadStream, is_silent
 from wire.errors import Unavailable
@@ -38,7 +38,10 @@ ARRIVALS_KEPT_S = 2.0  # longer than any wait for the end of a turn
 
 
 class Ears:
-    """`hear` in the order of arrival; `utterance` is the audio of the present or last one, preroll included."""
+    """`hear` in the order of arrival; `utterance` is the audio of the present or last one, preroll included.
+
+    `is_eager`: recognition is wanted in lulls, before VAD tells a pause.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,9 @@ class Ears:
         self._utterance: list[Pcm16] = []
         self._utterance_end = 0  # sample count at the end of what `_utterance` holds
         self._fed_connection: int | None = None  # of recognition: the one that has the utterance so far
+        self._loudness = Loudness(())
         self.speech_end_s = 0.0
+        self.is_eager = False
 
     @property
     def in_speech(self) -> bool:
@@ -131,7 +136,8 @@ class Ears:
         if self._echo.hears(window, now) and p_speech >= self._threshold and self._echo.is_echo():
             p_speech = 0.0
         self._utterance_end += WINDOW_SAMPLES
-        return self._endpointer.window(p_speech)
+        is_quiet = self.in_speech and self._loudness.is_quiet(window)
+        return self._endpointer.window(p_speech, is_quiet=is_quiet and self.is_eager)
 
     async def _hear_window(self, window: Pcm16, now: float) -> list[Decision]:
         was_in_speech = self._endpointer.in_speech
@@ -142,6 +148,7 @@ class Ears:
         self._utterance.append(window)
         if any(isinstance(d, SpeechStarted) for d in decisions):
             self._fed_connection = None
+            self._loudness = Loudness(self._utterance)
         await self._feed(window)
         return self._noting_end(decisions)
 

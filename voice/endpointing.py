@@ -4,6 +4,9 @@ Every pause may be the end. After `speculate_after_s` of silence the turn model 
 recognition reads what was said; each answer makes the end more or less certain (`voice/completion.py`), and the
 certainty maps continuously to a wait between `min_wait_s` and `max_wait_s`. Any answer may be late or missing. A
 caller who goes on tells how long he pauses. Time is audio received, so that a replay decides the same.
+
+VAD notices an end late. Where the windows' loudness is told too, recognition reads as soon as `LULL_WINDOWS` were
+quiet: what was said until then, and what it makes of it, is the same.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ WINDOW_SAMPLES = 512  # Silero's window at 16 kHz
 WINDOW_S = WINDOW_SAMPLES / SAMPLE_RATE_HZ
 START_WINDOWS = 2  # 64 ms of speech begin an utterance; one window alone is often a click
 ASK_EVERY_S = 0.096  # while there is no answer
+LULL_WINDOWS = 2  # quiet ones: shorter is a stop consonant
+LONGEST_LULL_WINDOWS = 8  # VAD notices silence within 115 ms; what it takes for speech after this is soft speech
 NOISE_WAIT_S = 0.35  # after speech too short to be any
 CUT_IN_S = 0.9  # who speaks so soon after his last word has not heard an answer: his turn was not over
 
@@ -42,7 +47,7 @@ class SpeechGoesOn:
 
 @dataclass(frozen=True)
 class Resumed:
-    """Speech after a pause that did not end the turn: what was speculated is void."""
+    """Speech, or a sound, after a lull or pause that did not end the turn: what was speculated is void."""
 
 
 @dataclass(frozen=True)
@@ -97,30 +102,27 @@ class Endpointer:
         self._run = 0  # consecutive speech windows before the start
         self._speech_s = 0.0
         self._turn_s = 0.0
+        self._num_quiet = 0  # windows, up to now
         self._begin_pause()
 
     def _begin_pause(self) -> None:
         self._silence_s = 0.0
+        self._is_read = False  # recognition reads what was said up to this pause, or the lull before it
         self._next_question_s = self._config.speculate_after_s
         self._first_question = self.num_questions
         self._probability: float | None = None  # the turn model's first in this pause
         self._ending: Ending | None = None
 
-    def window(self, p_speech: float) -> list[Decision]:
+    def window(self, p_speech: float, *, is_quiet: bool = False) -> list[Decision]:
+        """`is_quiet`: no louder than the line is between words. False where that is not known."""
         self._num_windows += 1
         is_speech = p_speech >= self._config.speech_threshold
         if not self.in_speech:
             return self._outside(is_speech)
         self._turn_s += WINDOW_S
+        self._num_quiet = self._num_quiet + 1 if is_quiet else 0
         if is_speech:
-            decisions: list[Decision] = [Resumed()] if self.num_questions > self._first_question else []
-            self._speech_s += WINDOW_S
-            self._said_s += WINDOW_S
-            self._pauses.add(self._silence_s)
-            self._begin_pause()
-            if self._turn_s >= self._config.max_turn_s:
-                return [*decisions, self._end()]
-            return [*decisions, SpeechGoesOn(self._speech_s)]
+            return self._in_speech()
         self._silence_s += WINDOW_S
         return self._in_pause()
 
@@ -134,7 +136,7 @@ class Endpointer:
 
     def read(self, text: str) -> list[Decision]:
         """The transcript of the turn up to this pause; empty where nothing was recognised."""
-        if not self.in_speech or self.num_questions == self._first_question:
+        if not self.in_speech or not self._is_read:
             return []
         self._ending = ending(text, self._language)
         return self._decide()
@@ -174,11 +176,39 @@ class Endpointer:
         self._said_s += self._speech_s
         return [SpeechStarted(start * WINDOW_SAMPLES)]
 
+    def _in_speech(self) -> list[Decision]:
+        self._speech_s += WINDOW_S
+        self._said_s += WINDOW_S
+        self._pauses.add(self._silence_s)
+        decisions: list[Decision] = []
+        is_lull = LULL_WINDOWS <= self._num_quiet <= LONGEST_LULL_WINDOWS and self.num_questions == self._first_question
+        if is_lull:
+            self._silence_s = 0.0
+            decisions += self._speculate()
+        else:
+            if self._is_read:
+                decisions.append(Resumed())
+            self._begin_pause()
+        if self._turn_s >= self._config.max_turn_s:
+            return [*decisions, self._end()]
+        return [*decisions, SpeechGoesOn(self._speech_s)]
+
+    def _speculate(self) -> list[Decision]:
+        if self._is_read:
+            return []
+        self._is_read = True
+        return [Speculate()]
+
     def _in_pause(self) -> list[Decision]:
         decisions: list[Decision] = []
+        is_asked = self.num_questions > self._first_question
+        if self._is_read and not is_asked and not self._num_quiet:  # the end of a word, too soft for VAD
+            self._is_read, self._ending = False, None
+            decisions.append(Resumed())
+        if self._num_quiet >= LULL_WINDOWS:
+            decisions += self._speculate()
         if self._probability is None and self._silence_s >= self._next_question_s - WINDOW_S / 2:
-            if self.num_questions == self._first_question:
-                decisions.append(Speculate())
+            decisions += self._speculate()
             decisions.append(AskTurnModel(self.num_questions))
             self.num_questions += 1
             self._next_question_s += ASK_EVERY_S

@@ -41,8 +41,11 @@ class Allowance:
     def num_ahead(self) -> int:
         return len(self._ahead)
 
+    def has_room(self, call: str) -> bool:
+        return call in self._ahead or len(self._ahead) + len(self._waiting) < self._limit
+
     def grant(self, call: str) -> bool:
-        if call not in self._ahead and len(self._ahead) + len(self._waiting) >= self._limit:
+        if not self.has_room(call):
             return False
         self._ahead.add(call)
         return True

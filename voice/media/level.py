@@ -5,6 +5,8 @@ VAD lags the last audible sample by 75 to 115 ms, so a turn latency counted from
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from wire.pcm import Pcm16
@@ -25,6 +27,20 @@ def speech_end(pcm: Pcm16, rate_hz: int, noise: float = 0.0) -> int:
     levels = np.sqrt(np.mean(pcm[: num_frames * frame].reshape(num_frames, frame).astype(np.float64) ** 2, axis=1))
     loud = np.flatnonzero(levels > max(FLOOR, ABOVE_NOISE * noise, BELOW_PEAK * levels.max()))
     return int(loud[-1] + 1) * frame if loud.size else 0
+
+
+class Loudness:
+    """Of windows of one utterance, as they come: which are as quiet as the line is between words."""
+
+    def __init__(self, before: Iterable[Pcm16]) -> None:
+        """`before`: windows ahead of the utterance. The quietest of them is taken for the line's noise."""
+        self._noise = min(map(rms, before), default=0.0)
+        self._peak = 0.0
+
+    def is_quiet(self, window: Pcm16) -> bool:
+        level = rms(window)
+        self._peak = max(self._peak, level)
+        return level < max(FLOOR, ABOVE_NOISE * self._noise, BELOW_PEAK * self._peak)
 
 
 def rms(pcm: Pcm16) -> float:
