@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from voice import metrics
 from voice.budget import Stage, Waterfall
-from voice.chunker import Chunker
+from voice.chunker import MIN_FIRST_WORDS, Chunker
 from voice.clients.llm import LlmClient
 from voice.history import History, Message
 from voice.mouth import Mouth, Utterance
@@ -38,7 +38,9 @@ logger = logging.getLogger(__name__)
 Outcome: TypeAlias = Literal["answered", "interrupted", "failed", "empty"]
 Generation: TypeAlias = "asyncio.Task[WireError | None]"
 
-FIRST_CLAUSE_S = 0.12  # after the first token: what there is by then is spoken, clause or not
+FIRST_CLAUSE_S = 0.12  # after the first token: what there is by then is spoken, clause or not ...
+HASTY_CLAUSE_S = 0.04  # ... or after this, two words of it, if nobody has spoken for PATIENT_S
+PATIENT_S = 0.32  # with 60 ms of synthesis and a word or two, 450 from the caller's last
 PREFILL_S = 2.0  # a prompt of a long call takes a second on a CPU; what takes longer comes too late
 
 
@@ -68,6 +70,7 @@ class Answering:
         self.tasks: tuple[asyncio.Task[None], ...] = ()  # what `cancel` ends, besides its own
         self.waterfall: Waterfall | None = None
         self.tier = Tier.PREFILL  # allowed before the turn was over
+        self._silent_since_s = time.monotonic()
         self._llm, self._mouth, self._history = llm, mouth, history
         self._context = context
         self._spawn = spawn
@@ -93,6 +96,7 @@ class Answering:
         if self._generation is not None and self._has_failed:
             self._forget()
         self.waterfall = waterfall
+        self._silent_since_s = waterfall.begun_s
         self._context = dataclasses.replace(self._context, deadline_s=deadline_s)
         self._may_generate.set()
         self._may_speak.set()
@@ -178,23 +182,31 @@ class Answering:
             await self._prefill(messages)
             await self._may_generate.wait()
         chunker = Chunker()
-        clause_due_s: float | None = None
+        begun_s: float | None = None
         async with aclosing(self._llm.answer(messages, self._context)) as deltas:
             async for delta in deltas:
                 now = time.monotonic()
                 if self.utterance is not None:
                     self.utterance.expect()
                 self.mark("llm_first_token", now)
-                clause_due_s = clause_due_s or now + FIRST_CLAUSE_S
+                begun_s = begun_s or now
                 for unit in chunker.push(delta):
                     await self._say(unit)
-                if now >= clause_due_s and (unit_now := chunker.due()):
+                if unit_now := self._due(chunker, now - begun_s, now - self._silent_since_s):
                     await self._say(unit_now)
         if rest := chunker.finish():
             await self._say(rest)
         if self.utterance is None:
             raise Unavailable("the LLM said nothing")
         await self._mouth.finish(self.utterance)
+
+    def _due(self, chunker: Chunker, generated_s: float, silent_s: float) -> str | None:
+        """Of a first unit that no mark ends yet."""
+        if generated_s >= FIRST_CLAUSE_S:
+            return chunker.due()
+        if generated_s >= HASTY_CLAUSE_S and silent_s >= PATIENT_S:
+            return chunker.due(MIN_FIRST_WORDS)
+        return None
 
     async def _prefill(self, messages: list[Message]) -> None:
         """Only time is lost when it fails."""

@@ -15,11 +15,11 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
 class Waterfall:
-    """`speech_end_s`: monotonic time at which the last speech sample arrived."""
+    """`begun_s`: monotonic time at which the last speech sample arrived."""
 
-    def __init__(self, speech_end_s: float) -> None:
-        self._start_s = speech_end_s
-        self._last_s = speech_end_s
+    def __init__(self, begun_s: float) -> None:
+        self.begun_s = begun_s
+        self._last_s = begun_s
         self._stages_s: dict[Stage, float] = {}
 
     def mark(self, stage: Stage, now: float) -> None:
@@ -42,4 +42,4 @@ class Waterfall:
     @property
     def latency_s(self) -> float:
         """The turn latency when complete, else the time spent up to the last mark."""
-        return self._last_s - self._start_s
+        return self._last_s - self.begun_s

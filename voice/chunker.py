@@ -71,12 +71,12 @@ class Chunker:
             units.append(self._take(end))
         return units
 
-    def due(self) -> str | None:
-        """Time is up for the first unit: the whole words there are, if any."""
+    def due(self, min_words: int = 0) -> str | None:
+        """Time is up for the first unit: the whole words there are, if so many."""
         if not self._is_first:
             return None
         ends = [end for end in breaks.words(self._pending) if _is_heard(self._pending[:end])]
-        if not ends:
+        if not ends or count_words(self._pending[: ends[-1]]) < min_words:
             return None
         return self._take(breaks.best(self._pending, ends))
 

@@ -184,6 +184,23 @@ async def test_tiers_follow_one_another_while_the_pause_lasts(agent: Agent) -> N
         assert not agent.told
 
 
+@pytest.mark.parametrize("silent_s", [0.0, 0.4])
+async def test_who_has_waited_long_hears_fewer_words_first(agent: Agent, silent_s: float) -> None:
+    agent.llm.replies = ["One two three four five six seven eight nine"]
+    agent.llm.token_s = 0.03
+    async with agent.up():
+        agent.attempt.commit(Waterfall(time.monotonic() - silent_s), time.monotonic() + 5)
+        agent.attempt.waterfall.mark("endpointing", time.monotonic())
+        agent.attempt.mark("stt", time.monotonic())
+        await agent.attempt.confirm("Hello.")
+        await until(lambda: agent.tts.texts)
+
+        [first] = agent.tts.texts.values()
+        num_words = len(first.split())
+        assert agent.llm.replies[0].startswith(first)
+        assert num_words in {2, 3} if silent_s else num_words > 3
+
+
 async def test_withdrawn_it_leaves_nothing_behind(agent: Agent) -> None:
     agent.llm.token_s = 0.05
     async with agent.up():

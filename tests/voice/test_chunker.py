@@ -199,3 +199,11 @@ def test_units_are_bounded_and_do_not_depend_on_where_the_stream_was_cut(deltas:
 
     assert units == chunks(*"".join(deltas))
     assert all(len(unit) <= MAX_UNIT_CHARACTERS for unit in units[:-1])
+
+
+def test_a_first_unit_that_is_due_has_the_words_that_are_asked_for():
+    chunker = Chunker()
+    chunker.push("Sorry we")
+    assert chunker.due(2) is None
+    chunker.push(" are")
+    assert chunker.due(2) == "Sorry we "

@@ -49,6 +49,49 @@ def test_two_silent_windows_start_speculation_once_and_questions_repeat():
     assert first == 20 + 1  # the second silent window
 
 
+def test_recognition_starts_in_a_lull_that_vad_still_takes_for_speech():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20))
+    decisions = [endpointer.window(SPEECH, is_quiet=True) for _ in range(3)]
+    assert [[type(d) for d in ds] for ds in decisions] == [[SpeechGoesOn], [Speculate, SpeechGoesOn], [SpeechGoesOn]]
+    endpointer.read("And then I went to the")
+    known = endpointer.certainty
+
+    decisions = [d for _ in range(3) for d in endpointer.window(SILENCE, is_quiet=True)]
+
+    assert decisions == [AskTurnModel(0)]
+    assert endpointer.certainty == known  # what was read counts in the pause
+
+
+def test_a_lull_in_a_word_is_void_when_the_word_goes_on():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20))
+    for _ in range(2):
+        endpointer.window(SPEECH, is_quiet=True)
+
+    assert endpointer.window(SPEECH)[0] == Resumed()
+    assert endpointer.read("And then") == []
+
+
+def test_the_soft_end_of_a_word_is_read_as_well():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20))
+    for _ in range(2):
+        endpointer.window(SPEECH, is_quiet=True)
+
+    decisions = [endpointer.window(SILENCE), endpointer.window(SILENCE)]
+
+    assert decisions == [[Resumed()], [Speculate(), AskTurnModel(0)]]
+
+
+def test_soft_speech_is_no_lull():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20))
+    decisions = [d for _ in range(20) for d in endpointer.window(SPEECH, is_quiet=True)]
+
+    assert [type(d) for d in decisions if not isinstance(d, SpeechGoesOn)] == [Speculate, Resumed]
+
+
 def test_a_turn_model_that_has_answered_is_not_asked_again_in_the_pause():
     endpointer = Endpointer(CONFIG)
     feed(endpointer, (SPEECH, 20), (SILENCE, 3))

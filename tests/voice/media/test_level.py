@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.speech import silence, tone, white_noise
-from voice.media.level import first_audible, rms, speech_end
+from voice.media.level import Loudness, first_audible, rms, speech_end
 
 RATE_HZ = 16000
 
@@ -35,3 +35,13 @@ def test_first_audible_skips_silence_and_comfort_noise():
 
     assert first_audible(pcm) == pytest.approx(4000, abs=5)
     assert first_audible(white_noise(0.5, -60)) is None
+
+
+@pytest.mark.parametrize("noise_dbfs", [-90, -40])
+def test_a_line_is_quiet_as_it_was_before_the_utterance(noise_dbfs: float):
+    noise = white_noise(0.32, noise_dbfs)
+    windows = [noise[i * 512 : (i + 1) * 512] for i in range(10)]
+    loudness = Loudness(windows[:5])
+
+    assert not loudness.is_quiet(windows[5] + tone(0.032, 220))
+    assert all(loudness.is_quiet(window) for window in windows[6:])
