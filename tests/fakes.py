@@ -139,6 +139,9 @@ class FakeTts:
         except Disconnected:
             return
 
+    def pitch_hz(self, utterance: int) -> float:
+        return 220.0
+
     async def _say(
         self, peer: Socket[speak.ClientMessage], utterance: int, chars: int, samples: int
     ) -> tuple[int, int]:
@@ -149,7 +152,8 @@ class FakeTts:
             timed = speak.Word(word, samples, samples + per_word, start_char, chars)
             await peer.send(speak.Words(utterance, (timed,)))
             t = np.arange(per_word) / TTS_RATE_HZ
-            await peer.send(pack_utterance(utterance, (8000 * np.sin(2 * np.pi * 220 * t)).astype(np.int16)))
+            tone = 8000 * np.sin(2 * np.pi * self.pitch_hz(utterance) * t)
+            await peer.send(pack_utterance(utterance, tone.astype(np.int16)))
             samples += per_word
         return len(text), samples
 
