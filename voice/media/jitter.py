@@ -247,11 +247,12 @@ class JitterBuffer:
         self._is_bridging = False
 
     def _hole_due_s(self) -> float:
-        """When the next packet is late enough to be given up."""
+        """When the next packet is late enough to be given up: at the latest, counted from the arrival of one behind it."""
         first = min(self._held)
         behind = self._held[first]
         expected = behind.timestamp - (first - self._next) * behind.num_samples
-        return self._lateness.base_s + expected / self._clock_hz + self.target_s
+        expected_s = self._lateness.base_s + expected / self._clock_hz  # of a clock that may have jumped since
+        return min(expected_s, behind.arrived_s) + self.target_s
 
     def _give_up(self, steps: list[Step]) -> None:
         """The next packet alone: those behind it have until later."""

@@ -399,3 +399,17 @@ def test_whatever_the_network_does(
     assert not line.buffer._held
     recovered = [step for step in line.steps if isinstance(step, Recover)]
     assert all(int(step.following) - 1 not in line.numbers for step in recovered)
+
+
+def test_a_hole_is_not_waited_for_longer_because_the_clock_jumps_back() -> None:
+    line = Line()
+    since = 50_000_000
+    stream(line, [(0.02 * n + (0.1 if n % 3 == 0 else 0), n) for n in range(99)], since=since)
+    assert line.buffer.target_s > 0.1
+    line.arrive(packet(100, since=since), 102.0)  # 99 is lost
+    for number in range(101, 110):  # and the clock begins anew
+        line.arrive(packet(number, since=-101 * SIZE), 100 + 0.02 * number)
+    line.until(102.3)
+
+    assert line.numbers[-9:] == [100, *range(102, 110)]  # the first of the new clock is taken for one of long ago
+    assert line.buffer.wake_s() < 102.4
