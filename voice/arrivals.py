@@ -34,13 +34,15 @@ async def accept(
     """Until cancelled, call `arrived` with each connection and its first bytes. The connection is closed after that."""
     loop = asyncio.get_running_loop()
     listener.setblocking(False)
-    waiting: dict[asyncio.Task[None], None] = {}  # oldest first
+    waiting: dict[asyncio.Task[None], socket.socket] = {}  # oldest first
 
     async def look(sock: socket.socket) -> None:
-        with sock:
-            head = await _head(sock, head_timeout_s)
-            if head:
-                arrived(sock, head)
+        head = await _head(sock, head_timeout_s)
+        if head:
+            arrived(sock, head)
+
+    def over(task: asyncio.Task[None]) -> None:  # also of one that was cancelled before it began
+        waiting.pop(task).close()
 
     async with asyncio.TaskGroup() as tasks:
         while True:
@@ -51,10 +53,12 @@ async def accept(
                 await asyncio.sleep(NO_ACCEPT_S)
                 continue
             if len(waiting) >= max_waiting:
-                next(iter(waiting)).cancel()
+                oldest = next(iter(waiting))
+                oldest.cancel()
+                await asyncio.wait((oldest,))  # many may come in one turn of the loop
             task = tasks.create_task(look(sock))
-            waiting[task] = None
-            task.add_done_callback(waiting.pop)
+            waiting[task] = sock
+            task.add_done_callback(over)
 
 
 async def _head(sock: socket.socket, timeout_s: float) -> bytes:

@@ -93,3 +93,20 @@ async def test_of_too_many_who_wait_the_oldest_is_closed() -> None:
             for _, writer in clients[1:]:
                 writer.write(HEAD)
                 assert (await arrived.get())[0] == HEAD
+
+
+async def test_of_many_who_come_at_once_no_more_wait() -> None:
+    """All are there before the first is accepted, so that all are in one turn of the loop."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(listener.getsockname())) for _ in range(50)]
+        accepting = asyncio.create_task(arrivals.accept(listener, lambda *_: None, max_waiting=5, head_timeout_s=60))
+        async with asyncio.timeout(5):
+            for sock in clients[:45]:
+                sock.setblocking(False)
+                assert await asyncio.get_running_loop().sock_recv(sock, 1) == b""
+        for sock in clients[45:]:
+            sock.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                sock.recv(1)
+        accepting.cancel()
+        await asyncio.wait([accepting])
