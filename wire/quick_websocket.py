@@ -31,6 +31,7 @@ class QuickWebSocket(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self._rest = bytearray()  # of a frame that has not come as a whole
         self._is_framed = True  # `websockets` is at the border of a frame
+        self._pong = b""  # to a peer that does not read
         self.on_binary: Callable[[bytes], bool] | None = None  # whether it has taken the message; must not raise
 
     def handle_connect(self, event: Request) -> None:
@@ -41,6 +42,20 @@ class QuickWebSocket(WebSocketsSansIOProtocol):
     def start_keepalive(self) -> None:
         if self.ping_interval is not None and self.ping_interval > 0:
             self.send_keepalive_ping()
+
+    def handle_ping(self) -> None:
+        """Who pings and does not read is answered once he reads, and once (RFC 6455, 5.5.3)."""
+        pong = b"".join(self.conn.data_to_send())
+        if self.writable.is_set():
+            self.transport.write(pong)
+        else:
+            self._pong = pong
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        pong, self._pong = self._pong, b""
+        if pong and not self.transport.is_closing():
+            self.transport.write(pong)
 
     def data_received(self, data: bytes) -> None:
         if self.conn.state is not State.OPEN or not self._is_framed:
@@ -56,7 +71,10 @@ class QuickWebSocket(WebSocketsSansIOProtocol):
         at = 0
         while (end := self._take_frame(frames, at)) is not None:
             at = end
-        self._rest = bytearray(memoryview(frames)[at:])
+        if frames is self._rest:
+            del self._rest[:at]  # of a frame that comes in many pieces nothing is copied
+        else:
+            self._rest += memoryview(data)[at:]
 
     def _take_frame(self, data: bytes | bytearray, at: int) -> int | None:
         """Where the frame that begins at `at` ends; None if it is not there as a whole."""

@@ -177,3 +177,51 @@ async def test_a_sender_who_is_too_fast_has_to_wait():
 
     assert held_back > 0, f"{num_sent} messages of {len(message)} bytes are in somebody's memory"
     assert num_received >= max(MAX_WAITING, num_sent) + 20
+
+
+async def accepted(wire: Wire) -> QuickWebSocket:
+    """A connection that the application has taken and does not listen to."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await asyncio.Event().wait()
+
+    config = uvicorn.Config(app, ws=QuickWebSocket, ws_ping_interval=None, ws_per_message_deflate=False)
+    config.load()
+    protocol = QuickWebSocket(config, ServerState(), {}, asyncio.get_running_loop())
+    protocol.connection_made(wire)
+    protocol.data_received(REQUEST)
+    async with asyncio.timeout(5):
+        while not wire.written:
+            await asyncio.sleep(0)
+    wire.written = b""
+    return protocol
+
+
+async def test_pings_of_a_peer_that_does_not_read_do_not_pile_up():
+    wire = Wire()
+    protocol = await accepted(wire)
+    protocol.pause_writing()
+    for number in range(1000):
+        protocol.data_received(frame(Opcode.PING, b"%d" % number))
+    assert wire.written == b""
+    protocol.resume_writing()
+    assert wire.written == Frame(Opcode.PONG, b"999").serialize(mask=False)
+    protocol.data_received(frame(Opcode.PING, b"more"))
+    assert wire.written.endswith(Frame(Opcode.PONG, b"more").serialize(mask=False))
+    for task in protocol.tasks:
+        task.cancel()
+
+
+async def test_a_frame_that_comes_in_many_pieces_is_kept_once():
+    protocol = await accepted(Wire())
+    data = frame(Opcode.BINARY, bytes(60_000)) + frame(Opcode.BINARY, b"next")[:3]
+    protocol.data_received(data[:1])
+    kept = protocol._rest
+    for at in range(1, len(data)):
+        protocol.data_received(data[at : at + 1])
+        assert protocol._rest is kept
+    assert len(kept) == 3
+    for task in protocol.tasks:
+        task.cancel()
