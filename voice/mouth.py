@@ -337,7 +337,8 @@ class Mouth:
             self._give_up(current)
         if not self._playout.is_over(now):
             return max(0.005, self._playout.left_s(now))
-        heard = current.text if current.failure is None else self.heard(now)
+        is_whole = current.failure is None and self._playout.left_s(now) <= 0
+        heard = current.text if is_whole else self.heard(now)
         self._release()
         self._playout.end_utterance()
         self._on_said(current, heard)

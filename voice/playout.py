@@ -28,6 +28,7 @@ MAX_QUEUED_S = 20.0  # above this the synthesiser has to wait; bounds memory and
 MAX_LEAD = 2.5  # times the usual one
 KEPT_S = 1.0  # of what was sent, to be taken back: more than any lead
 MAX_WAY_S = 1.0
+MAX_BEHIND_S = 5.0  # that a listener may acknowledge late: one that takes nothing for so long is gone (wire.sockets)
 REFILL_S = 0.08  # queued before a voice that fell behind goes on
 RAMP_S = 0.01  # in which the voice is lowered or raised: no click
 LAG_RELIEF = 0.02  # s/s: how fast a stall of the loop is forgotten
@@ -189,8 +190,9 @@ class Playout:
         return True
 
     def is_over(self, now: float) -> bool:
-        """All that was queued has been sent and heard."""
-        return not self._num_queued and self.heard(now) >= self.sent
+        """All that was queued has been sent and heard, or the listener has stopped playing."""
+        overdue = self._pace.position(now) - self.sent
+        return not self._num_queued and (self.heard(now) >= self.sent or overdue >= MAX_BEHIND_S * self.rate_hz)
 
     def left_s(self, now: float) -> float:
         """Seconds of audio sent or queued that are still to be heard."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from voice.playout import (
     ACKNOWLEDGED_WITHIN_S,
     GUESSED_WITHIN_S,
+    MAX_BEHIND_S,
     REPORTED_WITHIN_S,
     Heard,
     Playout,
@@ -357,3 +358,17 @@ def test_what_he_has_heard_is_known_to_within_what_is_told(
             worst_s = max(worst_s, abs(found.sample - played) / RATE_HZ)
     assert worst_s <= within_s
     assert playout.num_underruns == (gap_at_s is not None)
+
+
+def test_a_listener_who_stops_playing_does_not_keep_the_utterance_for_ever():
+    playout = Playout(RATE_HZ, LEAD_S)
+    playout.push(ramp(0, RATE_HZ))
+    for tenth in range(round(10 * (1 + MAX_BEHIND_S))):
+        drain(playout, 0.1 * tenth)
+        playout.acknowledge(0, 0.1 * tenth)
+        assert not playout.is_over(0.1 * tenth)
+
+    now = 1.0 + MAX_BEHIND_S
+    playout.acknowledge(0, now)
+    assert playout.is_over(now)
+    assert playout.heard(now) == 0
