@@ -173,6 +173,15 @@ async def test_a_broken_offer_is_refused_or_answered_but_never_an_error_of_ours(
             await until_free(base, 5)
 
 
+async def test_a_bundle_without_its_first_section_is_a_bad_offer(stage: Stage) -> None:
+    async with stage.up() as base, peer() as connection:
+        offer = await offer_of(connection)
+        status, _, body = await post(base, offer.replace("a=group:BUNDLE 0", "a=group:BUNDLE x"))
+        await until_free(base, 5)
+    assert status == 400
+    assert '"code":"bad_sdp"' in body
+
+
 @pytest.mark.parametrize(
     ("direction", "kind", "code"),
     [("recvonly", "audio", "no_audio"), ("sendonly", "audio", "no_audio"), ("sendrecv", "video", "no_audio")],

@@ -21,9 +21,10 @@ def checked_offer(offer: str, addresses: Sequence[str]) -> str:
         raise PeerError("the body is no SDP offer", code="bad_sdp")
     sdp = "\r\n".join(_with_directions(admitted_lines(offer.splitlines(), addresses))) + "\r\n"
     try:
-        media = SessionDescription.parse(sdp).media
+        description = SessionDescription.parse(sdp)
     except BAD_SDP as error:
         raise PeerError(f"the body is no SDP offer: {error}"[:200], code="bad_sdp") from None
+    media = description.media
     audio = [section for section in media if section.kind == "audio" and section.port]
     both_ways = [section for section in audio if section.direction in (None, "sendrecv")]
     if not audio:
@@ -35,6 +36,10 @@ def checked_offer(offer: str, addresses: Sequence[str]) -> str:
             raise PeerError("a section of the offer lacks a=fingerprint or a=setup", code="bad_sdp")
         if section.ice is None or not (section.ice.usernameFragment and section.ice.password):
             raise PeerError("a section of the offer lacks a=ice-ufrag or a=ice-pwd", code="bad_sdp")
+    mids = {section.rtp.muxId for section in media}
+    for group in description.group:
+        if group.semantic == "BUNDLE" and group.items and group.items[0] not in mids:  # RFC 9143, 7.2.1
+            raise PeerError("a=group:BUNDLE begins with a section that is not there", code="bad_sdp")
     return sdp
 
 
