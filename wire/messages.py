@@ -52,7 +52,7 @@ def decode(text: str, kinds: Iterable[type[M]]) -> M:
     """
     if len(text) > MAX_JSON_BYTES:
         raise PeerError(f"message of {len(text)} characters; at most {MAX_JSON_BYTES}", code="too_large")
-    value = read_json_object(text)
+    value = {key: field for key, field in read_json_object(text).items() if field is not None}  # null: absent
     by_tag = {kind.TYPE: kind for kind in kinds}
     tag = value.pop("type", None)
     if not isinstance(tag, str) or tag not in by_tag:

@@ -26,6 +26,8 @@ def test_what_is_encoded_is_decoded(message, kinds):
 
 def test_absent_and_null_mean_the_same():
     assert "words" not in json.loads(encode(listen.Final(1, 2, "hi", 0, 16000, 4.5)))
+    hello = '{"type":"hello","version":1,"sample_rate_hz":null,"voice":null,"greeting":null}'
+    assert decode(hello, calls.CLIENT_MESSAGES) == calls.Hello(1)
 
 
 @pytest.mark.parametrize(
