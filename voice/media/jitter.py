@@ -247,7 +247,7 @@ class JitterBuffer:
         self._is_bridging = False
 
     def _hole_due_s(self) -> float:
-        """When the next packet is late enough to be given up: at the latest, counted from the arrival of one behind it."""
+        """When the next packet is late enough to be given up; counted from when it was to come, or the next has."""
         first = min(self._held)
         behind = self._held[first]
         expected = behind.timestamp - (first - self._next) * behind.num_samples
