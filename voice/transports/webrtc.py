@@ -174,17 +174,20 @@ class WebRtcTransport:
         """Watch over the line until the call is over."""
         assert self._ears is not None
         self._packet_s = asyncio.get_running_loop().time()
+        silent_s = SILENT_S
         while self._end is None:
             try:
                 async with asyncio.timeout(WATCH_S):
                     await self._ears.recv()  # never gives anything, because nothing is left to aiortc's decoder
             except TimeoutError:
-                self._look_at_partial()
-                self.listener_delay_s = await self._reported_delay_s()
-                if asyncio.get_running_loop().time() - self._packet_s > SILENT_S:
-                    self.finish(Disconnected(f"no audio came for {SILENT_S:.0f} s"))
-            except MediaStreamError:
-                self.finish(Disconnected("the caller's audio ended"))
+                pass
+            except MediaStreamError:  # a source has said goodbye; another may go on (RFC 3550, 8.2)
+                silent_s = WATCH_S
+                await asyncio.sleep(WATCH_S)
+            self._look_at_partial()
+            self.listener_delay_s = await self._reported_delay_s()
+            if asyncio.get_running_loop().time() - self._packet_s > silent_s:
+                self.finish(Disconnected(f"no audio came for {silent_s:.1f} s"))
 
     async def _reported_delay_s(self) -> float | None:
         """By the caller's receiver reports: half of the way there and back, and what his jitter buffer has to hold."""

@@ -7,11 +7,13 @@ import struct
 import threading
 
 import pytest
-from aiortc import RTCDataChannel
+from aiortc import RTCDataChannel, RTCPeerConnection
+from aiortc.rtp import RtcpByePacket
 
 from tests.rtc_peer import direct_call, until_state
 from voice.transports.webrtc import SILENT_S, WATCH_S, WebRtcTransport
 from wire.errors import PeerError
+from wire.sockets import Disconnected
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +32,38 @@ async def test_a_message_without_end_is_noticed_also_while_no_audio_comes() -> N
         assert transport._audio.take_counts().received == 0
     assert isinstance(transport._end, PeerError)
     assert transport._end.code == "too_large"
+
+
+async def say_goodbye(connection: RTCPeerConnection) -> int:
+    """For the source that speaks; returns its number."""
+    [sender] = connection.getSenders()
+    await sender.transport._send_rtp(bytes(RtcpByePacket(sources=[sender._ssrc])))
+    return int(sender._ssrc)
+
+
+async def test_a_goodbye_of_one_source_does_not_end_the_call_of_the_next() -> None:
+    """A gateway that goes over to another stream, or whose number collided (RFC 3550, 8.2)."""
+    async with direct_call() as (connection, transport):
+        watching = asyncio.create_task(transport.run())
+        await asyncio.sleep(0.2)
+        [sender] = connection.getSenders()
+        sender._ssrc = (await say_goodbye(connection) + 1) % (1 << 32)
+        await asyncio.sleep(0.2)
+        transport._audio.take_counts()
+        await asyncio.sleep(3 * WATCH_S)
+        assert not watching.done()
+        assert transport._audio.take_counts().received > 10
+
+
+async def test_after_a_goodbye_silence_is_the_end_sooner() -> None:
+    async with direct_call() as (connection, transport):
+        watching = asyncio.create_task(transport.run())
+        await asyncio.sleep(0.2)
+        await say_goodbye(connection)
+        connection.getSenders()[0].replaceTrack(None)
+        await asyncio.wait([watching], timeout=SILENT_S / 2)
+        assert watching.done()
+    assert isinstance(transport._end, Disconnected)
 
 
 async def kill_rtcp(transport: WebRtcTransport, end: str) -> None:
