@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
+from collections.abc import Iterator
 
 import pytest
 from aiortc import RTCDataChannel, RTCPeerConnection
-from aiortc.rtp import RtcpByePacket
+from aiortc.rtp import RtcpByePacket, RtpPacket
 
 from tests.rtc_peer import direct_call, until_state
 from voice.transports.webrtc import SILENT_S, WATCH_S, WebRtcTransport
@@ -64,6 +65,37 @@ async def test_after_a_goodbye_silence_is_the_end_sooner() -> None:
         await asyncio.wait([watching], timeout=SILENT_S / 2)
         assert watching.done()
     assert isinstance(transport._end, Disconnected)
+
+
+def odd_packets(kind: str, payload_type: int) -> Iterator[bytes]:
+    for number in range(100):
+        packet = RtpPacket(payload_type=payload_type, sequence_number=number)
+        packet.ssrc = number if kind == "sources" else 1
+        packet.timestamp = (1 << 32) - 1 if kind == "clock" and number % 2 else 0
+        packet.payload = b"\xf8\xff\xfe"  # Opus, 20 ms of silence
+        yield packet.serialize()
+    if kind == "feedback":  # RTCP, with a list of sources that is shorter than it says
+        yield struct.pack("!BBHLL4sBBH", 0x8F, 206, 4, 1, 0, b"REMB", 9, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["clock", "sources", "feedback"])
+async def test_odd_packets_do_not_end_a_call(kind: str) -> None:
+    """A gateway may give its streams new clocks and numbers as often as it likes; and reports of them still leave."""
+    async with direct_call() as (connection, transport):
+        watching = asyncio.create_task(transport.run())
+        [transceiver] = transport._peer.getTransceivers()
+        reporting: asyncio.Task[None] = getattr(transceiver.receiver, "_RTCRtpReceiver__rtcp_task")  # noqa: B009
+        [sender] = connection.getSenders()
+        for data in odd_packets(kind, transceiver._codecs[0].payloadType):
+            await sender.transport._send_rtp(data)
+        await asyncio.sleep(2)  # a report leaves every 1.5 s at most
+        assert not reporting.done()
+        transport._audio.take_counts()
+        await asyncio.sleep(0.3)
+        assert transport._audio.take_counts().received > 10
+        assert not watching.done()
+        assert transport._end is None
+        await transport.close()
 
 
 async def kill_rtcp(transport: WebRtcTransport, end: str) -> None:
