@@ -264,7 +264,7 @@ class Call:
                         self._log.debug("implausible acknowledgement of sample %d", received.sample)
                 case calls.Dtmf():
                     self._press(received.digits, now)
-                case _:
+                case _ if received.size:  # a message without audio tells nothing of the line
                     self._covered_s = now + received.size / self._transport.sample_rate_hz
                     await self._hear(received, now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 
@@ -197,12 +198,20 @@ async def test_a_draining_call_server_ends_its_call_with_a_whole_goodbye(stage: 
     assert caller.num_samples == pytest.approx(num_words * SECONDS_PER_WORD * OUTPUT_HZ, abs=100)
 
 
-async def test_a_line_that_goes_dead_in_the_middle_of_a_word_is_answered(stage: Stage):
-    async with stage.up() as base, calling(base) as caller:
+@pytest.mark.parametrize("sends_empty", [False, True], ids=["nothing", "messages without audio"])
+async def test_a_line_that_goes_dead_in_the_middle_of_a_word_is_answered(stage: Stage, *, sends_empty: bool):
+    async def keep_sending(caller: Caller) -> None:
+        while sends_empty:
+            await caller.connection.send(b"")
+            await asyncio.sleep(0.02)
+
+    async with stage.up() as base, calling(base) as caller, asyncio.TaskGroup() as tasks:
         caller.say(hello())
         await caller.until_spoken(0.7)
         caller.is_dead, dead_s = True, time.monotonic()
+        sending = tasks.create_task(keep_sending(caller))
         turn = await caller.until(calls.Turn, timeout_s=5.0)
+        sending.cancel()
         heard_s = next(at for at, pcm in caller.audio if np.abs(pcm).max() > 1000)
 
     assert turn.outcome == "answered"
