@@ -31,6 +31,7 @@ from wire.config import ConfigError, EdgeConfig, read_key
 from wire.errors import PeerError, Unavailable, WireError
 from wire.gate import KeyCheck, SameSite
 from wire.messages import read_json_object
+from wire.patient_http import PatientHttp
 from wire.quick_websocket import QuickWebSocket
 from wire.replies import error_body, error_response
 
@@ -241,6 +242,7 @@ def server_for(app: ASGIApp, lifecycle: Lifecycle, edge: EdgeConfig) -> uvicorn.
     """The server `run` runs, for those who bring their own event loop, such as tests."""
     config = uvicorn.Config(
         app,
+        http=PatientHttp,
         ws=QuickWebSocket,
         ws_max_size=MAX_WS_MESSAGE_BYTES,
         ws_ping_interval=WS_PING_S,
