@@ -41,6 +41,9 @@ Generation: TypeAlias = "asyncio.Task[WireError | None]"
 FIRST_CLAUSE_S = 0.12  # after the first token: what there is by then is spoken, clause or not ...
 HASTY_CLAUSE_S = 0.04  # ... or after this, two words of it, if nobody has spoken for PATIENT_S
 PATIENT_S = 0.32  # with 60 ms of synthesis and a word or two, 450 from the caller's last
+CHARACTERS_PER_S = 16.0  # of quick speech
+AHEAD_S = 0.2  # that the next unit is handed over, at the latest, before the voice falls silent: synthesis, and slack
+MIN_WORDS = 3  # of a unit that is handed over for this reason
 PREFILL_S = 2.0  # a prompt of a long call takes a second on a CPU; what takes longer comes too late
 
 
@@ -71,6 +74,7 @@ class Answering:
         self.waterfall: Waterfall | None = None
         self.tier = Tier.PREFILL  # allowed before the turn was over
         self._silent_since_s = time.monotonic()
+        self._spoken_until_s: float | None = None  # at the earliest: what the voice has been given
         self._llm, self._mouth, self._history = llm, mouth, history
         self._context = context
         self._spawn = spawn
@@ -112,6 +116,7 @@ class Answering:
             self.waterfall.mark(stage, time.monotonic())
         self._confirmed.set()
         if self.utterance is not None:
+            self._note_spoken(self.utterance.text)
             await self._mouth.release(self.utterance)
         return is_of_use
 
@@ -165,7 +170,7 @@ class Answering:
         if self.utterance is not None:
             self._mouth.discard(self.utterance)
             self._spawn(self._mouth.hush(self.utterance))
-        self._generation = self.utterance = None
+        self._generation = self.utterance = self._spoken_until_s = None
         self._reached.clear()
 
     async def _generate(self) -> WireError | None:
@@ -192,7 +197,7 @@ class Answering:
                 begun_s = begun_s or now
                 for unit in chunker.push(delta):
                     await self._say(unit)
-                if unit_now := self._due(chunker, now - begun_s, now - self._silent_since_s):
+                if unit_now := self._due(chunker, now, now - begun_s):
                     await self._say(unit_now)
         if rest := chunker.finish():
             await self._say(rest)
@@ -200,13 +205,21 @@ class Answering:
             raise Unavailable("the LLM said nothing")
         await self._mouth.finish(self.utterance)
 
-    def _due(self, chunker: Chunker, generated_s: float, silent_s: float) -> str | None:
-        """Of a first unit that no mark ends yet."""
+    def _due(self, chunker: Chunker, now: float, generated_s: float) -> str | None:
+        """A unit that no mark ends yet, for which there is no more time."""
+        if self.utterance is not None and self.utterance.text.strip():
+            is_late = self._spoken_until_s is not None and now >= self._spoken_until_s - AHEAD_S
+            return chunker.due(MIN_WORDS) if is_late else None
         if generated_s >= FIRST_CLAUSE_S:
             return chunker.due()
-        if generated_s >= HASTY_CLAUSE_S and silent_s >= PATIENT_S:
+        if generated_s >= HASTY_CLAUSE_S and now - self._silent_since_s >= PATIENT_S:
             return chunker.due(MIN_FIRST_WORDS)
         return None
+
+    def _note_spoken(self, text: str) -> None:
+        """`text` begins to be spoken now, or when what came before has been."""
+        begin_s = max(time.monotonic(), self._spoken_until_s or 0.0)
+        self._spoken_until_s = begin_s + len(text) / CHARACTERS_PER_S
 
     async def _prefill(self, messages: list[Message]) -> None:
         """Only time is lost when it fails."""
@@ -225,6 +238,7 @@ class Answering:
     async def _say(self, unit: str) -> None:
         if self.utterance is not None and self.utterance.text.strip():
             await self._confirmed.wait()
+            self._note_spoken(unit)
             await self._mouth.say(self.utterance, unit)
             return
         await self._may_speak.wait()
@@ -235,4 +249,6 @@ class Answering:
             self.utterance = self._mouth.begin("answer", self.number, is_held=not self._confirmed.is_set())
         if unit.strip():
             self.mark("llm_first_clause", time.monotonic())
+            if self._confirmed.is_set():
+                self._note_spoken(unit)
         await self._mouth.say(self.utterance, unit, left_s)

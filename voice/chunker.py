@@ -2,8 +2,8 @@
 
 The first unit decides when the caller hears something, so it is short: it ends at the first clause mark or Korean
 clause ending that has at least `MIN_FIRST_WORDS` words before it, after `MAX_FIRST_WORDS` words, or when `due` says the
-time is up. Later units are sentences and lines, because a voice needs a whole one for its melody; a long sentence ends
-at the last clause mark, else conjunction, else word, before `MAX_UNIT_CHARACTERS`.
+time is up. Later units are sentences and lines, because a voice needs a whole one for its melody, unless they are due;
+a long sentence ends at the last clause mark, else conjunction, else word, before `MAX_UNIT_CHARACTERS`.
 
 Nothing is cut that is said in one breath (3:30 p.m., Dr. Smith, Nov 30, 2026, a quotation, an address): `voice.breaks`
 knows. Where units end depends on the text and on `due` alone, never on how the stream was cut into deltas: a border
@@ -72,9 +72,7 @@ class Chunker:
         return units
 
     def due(self, min_words: int = 0) -> str | None:
-        """Time is up for the first unit: the whole words there are, if so many."""
-        if not self._is_first:
-            return None
+        """Time is up for the next unit: the whole words there are, if so many."""
         ends = [end for end in breaks.words(self._pending) if _is_heard(self._pending[:end])]
         if not ends or count_words(self._pending[: ends[-1]]) < min_words:
             return None

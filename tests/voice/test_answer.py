@@ -201,6 +201,21 @@ async def test_who_has_waited_long_hears_fewer_words_first(agent: Agent, silent_
         assert num_words in {2, 3} if silent_s else num_words > 3
 
 
+async def test_the_next_words_are_handed_over_before_the_voice_falls_silent(agent: Agent) -> None:
+    """Also of a sentence that takes the model longer than its first words take to say."""
+    agent.llm.replies = [" ".join(["Well, yes,", *(f"word{i}" for i in range(40))])]
+    agent.llm.token_s = 0.05
+    async with agent.up():
+        agent.commit()
+        await agent.attempt.confirm("Hello.")
+        await until(lambda: agent.tts.texts)
+        [first] = agent.tts.texts.values()
+        await until(lambda: len(agent.tts.texts[1]) > len(first))
+        second = agent.tts.texts[1][len(first) :]
+        assert first.strip() == "Well, yes,"
+        assert 3 <= len(second.split()) < 30
+
+
 async def test_withdrawn_it_leaves_nothing_behind(agent: Agent) -> None:
     agent.llm.token_s = 0.05
     async with agent.up():

@@ -142,14 +142,15 @@ def test_a_long_address_stays_whole():
     assert chunks(*f"{address} is where. Bye.") == [f"{address} is where.", " Bye."]
 
 
-def test_due_gives_whole_words_of_the_first_unit_only():
+def test_due_gives_whole_words_of_any_unit():
     chunker = Chunker()
     chunker.push("I would be hap")
 
     assert chunker.due() == "I would be "
     chunker.push("py to help you")
-    assert chunker.due() is None
-    assert chunker.finish() == "happy to help you"
+    assert chunker.due(4) is None
+    assert chunker.due(3) == "happy to help "
+    assert chunker.finish() == "you"
 
 
 @pytest.mark.parametrize("text", ["Hel", "555-12", "😀 ", "**", "1. ", "Dr. K", "$", "한국"])
