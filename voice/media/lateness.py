@@ -7,7 +7,7 @@ import math
 MIN_TARGET_S = 0.03  # 10 ms behind the next packet: neighbours that swap are no loss
 MAX_TARGET_S = 0.12
 STALE_S = 1.0  # what was said so long ago is too old to answer
-BACKLOG_S = 0.01  # between packets of what has been held up somewhere, at most
+BACKLOG_SPEED = 2.0  # of real time, at least, at which comes what has been held up somewhere
 
 
 class Lateness:
@@ -27,7 +27,7 @@ class Lateness:
         self._was_late = False
         self._weights = [0.0] * self.NUM_BUCKETS
         self._weight = 1.0
-        self._now = 0.0
+        self._sent_s, self._now = 0.0, 0.0  # of the packet seen last
         self._missed_s, self._missed_at_s = 0.0, 0.0
 
     @property
@@ -43,7 +43,7 @@ class Lateness:
     def observe(self, sent_s: float, now: float) -> float:
         """A packet of the sender's time `sent_s` has come; returns how late it is."""
         behind_s = now - sent_s
-        if self._has_moved(behind_s, now):
+        if self._has_moved(behind_s, sent_s, now):
             self._fastest = [behind_s, behind_s]
         if now >= self._window_ends_s:
             self._fastest = [math.inf, self._fastest[0]]
@@ -56,7 +56,7 @@ class Lateness:
         if self._weight > 1e100:
             self._weights = [weight / self._weight for weight in self._weights]
             self._weight = 1.0
-        self._now = now
+        self._sent_s, self._now = sent_s, now
         return late_s
 
     def missed(self, late_s: float, now: float) -> None:
@@ -64,10 +64,11 @@ class Lateness:
         if late_s <= STALE_S:
             self._missed_s, self._missed_at_s = max(late_s, self.target_s), now
 
-    def _has_moved(self, behind_s: float, now: float) -> bool:
+    def _has_moved(self, behind_s: float, sent_s: float, now: float) -> bool:
         """Whether packets that are too late come one by one: no backlog, but the way or the clock they have now."""
         was_late, self._was_late = self._was_late, behind_s - self.base_s > STALE_S
-        return was_late and self._was_late and now - self._now >= BACKLOG_S
+        passed_s = sent_s - self._sent_s
+        return was_late and self._was_late and 0 < passed_s <= BACKLOG_SPEED * (now - self._now)
 
     def _usual_s(self) -> float:
         enough = self.QUANTILE * sum(self._weights)

@@ -413,3 +413,13 @@ def test_a_hole_is_not_waited_for_longer_because_the_clock_jumps_back() -> None:
 
     assert line.numbers[-9:] == [100, *range(102, 110)]  # the first of the new clock is taken for one of long ago
     assert line.buffer.wake_s() < 102.4
+
+
+@pytest.mark.parametrize("size_s", [0.005, 0.01, 0.02, 0.06])
+def test_a_clock_that_stood_still_in_a_pause_costs_a_packet_or_two_of_any_size(size_s: float) -> None:
+    line, size = Line(), round(size_s * HZ)
+    for number in range(100):
+        now = 100 + 0.999 * size_s * number + (3 if number >= 50 else 0)
+        line.arrive(Packet(number, number * size, 1, b"%d" % number, size), now)
+
+    assert line.numbers[-49:] == list(range(51, 100))
