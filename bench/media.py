@@ -24,7 +24,7 @@ import yaml
 from fastapi import WebSocket
 
 from bench.idle_calls import cpu_s
-from tests.fakes import SECONDS_PER_WORD, FakeLlm, FakeStt, FakeTts
+from tests.fakes import FakeLlm, FakeStt, FakeTts
 from tests.serving import free_ports, serving
 from wire import speak
 from wire.config import EdgeConfig
@@ -33,7 +33,7 @@ from wire.sockets import Socket
 
 FINAL_S = 0.03  # recognition: what is left of it when the turn ends
 FIRST_TOKEN_S, TOKEN_S = 0.1, 0.022
-FIRST_AUDIO_S, RTF = 0.06, 0.14
+FIRST_AUDIO_S, RTF, WORD_S = 0.06, 0.14, 0.3
 REPLY = (
     "We are open from nine in the morning until six in the evening on every day of the week but Sunday. "
     "On Sundays you can leave a message, and somebody will call you back on the next day."
@@ -55,7 +55,7 @@ class TimedTts(FakeTts):
     """Texts by connection: calls number their utterances alike."""
 
     async def _speak(self, websocket: WebSocket) -> None:
-        await _OneVoice()._speak(websocket)
+        await _OneVoice(word_s=WORD_S)._speak(websocket)
 
 
 class _OneVoice(FakeTts):
@@ -63,7 +63,7 @@ class _OneVoice(FakeTts):
         self, peer: Socket[speak.ClientMessage], utterance: int, chars: int, samples: int
     ) -> tuple[int, int]:
         num_words = len(self.texts[utterance][chars:].split())
-        await asyncio.sleep(FIRST_AUDIO_S + RTF * SECONDS_PER_WORD * max(0, num_words - 4))
+        await asyncio.sleep(FIRST_AUDIO_S + RTF * self.word_s * max(0, num_words - 4))
         return await super()._say(peer, utterance, chars, samples)
 
 

@@ -98,9 +98,10 @@ class FakeStt:
 
 @dataclass
 class FakeTts:
-    """Speaks a tone of `SECONDS_PER_WORD` per word. `failure`: how it treats the first flush of an utterance."""
+    """Speaks a tone of `word_s` per word. `failure`: how it treats the first flush of an utterance."""
 
     failure: Failure = "none"
+    word_s: float = SECONDS_PER_WORD
     cancelled: list[int] = field(default_factory=list)
     texts: dict[int, str] = field(default_factory=dict)
 
@@ -145,7 +146,7 @@ class FakeTts:
     async def _say(
         self, peer: Socket[speak.ClientMessage], utterance: int, chars: int, samples: int
     ) -> tuple[int, int]:
-        text, per_word = self.texts[utterance], round(SECONDS_PER_WORD * TTS_RATE_HZ)
+        text, per_word = self.texts[utterance], round(self.word_s * TTS_RATE_HZ)
         for word in text[chars:].split():
             start_char = text.index(word, chars)
             chars = start_char + len(word)
