@@ -33,7 +33,7 @@ from wire.sockets import Socket
 
 FINAL_S = 0.03  # recognition: what is left of it when the turn ends
 FIRST_TOKEN_S, TOKEN_S = 0.1, 0.022
-FIRST_AUDIO_S, RTF, WORD_S = 0.06, 0.14, 0.3
+FIRST_AUDIO_S, FIRST_AUDIO_PER_WORD_S, WORD_S = 0.05, 0.002, 0.3  # 51 ms for 3 words, 92 for 21
 REPLY = (
     "We are open from nine in the morning until six in the evening on every day of the week but Sunday. "
     "On Sundays you can leave a message, and somebody will call you back on the next day."
@@ -63,7 +63,7 @@ class _OneVoice(FakeTts):
         self, peer: Socket[speak.ClientMessage], utterance: int, chars: int, samples: int
     ) -> tuple[int, int]:
         num_words = len(self.texts[utterance][chars:].split())
-        await asyncio.sleep(FIRST_AUDIO_S + RTF * self.word_s * max(0, num_words - 4))
+        await asyncio.sleep(FIRST_AUDIO_S + FIRST_AUDIO_PER_WORD_S * num_words)
         return await super()._say(peer, utterance, chars, samples)
 
 
