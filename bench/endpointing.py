@@ -26,14 +26,19 @@ from typing import Any
 
 import numpy as np
 import soundfile
+import torch
 
 from bench.paused import AFTER_S, BEFORE_S, Turn, turns
 from bench.recordings import HZ, folder, sentences
+from llm.blocks import num_blocks_for
+from llm.loading import load
+from llm.model import KvCache, Span
 from load.report.host import commit, host
 from load.report.statistics import percentile
 from load.speech.effects import at_rate
 from load.speech.sound import labelled
 from stt.whisper import Whisper
+from voice import sentence_end
 from voice.config import EndpointingConfig
 from voice.ears import PREROLL_S
 from voice.endpointing import (
@@ -56,6 +61,7 @@ from wire.weights import cache_dir, model_dir
 
 MODEL_S = 0.026  # docs/measurements.md: one question on one core
 RECOGNITION_S, RECOGNITION_RATE = 0.09, 0.01  # of a second, and of each second of speech
+LANGUAGE_MODEL_S = 0.05  # after the transcript
 ANSWER_S = 0.33  # docs/measurements.md, "The turn": from the decision to the first audible word, median
 EARLY_S = 0.05  # labels are so exact: a decision from here on is one about the end
 PREROLL = round(PREROLL_S * HZ) // WINDOW_SAMPLES
@@ -72,6 +78,7 @@ class Models:
         self._vad = Silero(model_dir("silero-vad"))
         self._turn_model = SmartTurn(model_dir("smart-turn-v3.2"))
         self._whisper = Whisper(model_dir("whisper-tiny.en"))
+        self._language_model = LanguageModel()
 
     def speech(self, pcm: Pcm16) -> list[float]:
         stream = self._vad.start()
@@ -84,6 +91,12 @@ class Models:
     def text(self, pcm: Pcm16) -> str:
         return self._ask("text", pcm, lambda: self._whisper.transcribe(pcm, "en").text)
 
+    def stop_logprob(self, words: str) -> float | None:
+        prompt = sentence_end.prompt(words)
+        if prompt is None:
+            return None
+        return self._ask("stop", words, lambda: sentence_end.log_probability(self._language_model.likely(prompt)))
+
     def save(self) -> None:
         self._path.write_bytes(pickle.dumps(self._known))
 
@@ -91,11 +104,33 @@ class Models:
         self.save()
         self._turn_model.close()
 
-    def _ask(self, what: str, pcm: Pcm16, work: Callable[[], Any]) -> Any:
-        key = (what, pcm.size, zlib.crc32(pcm.tobytes()))
+    def _ask(self, what: str, about: Pcm16 | str, work: Callable[[], Any]) -> Any:
+        key = (what, about) if isinstance(about, str) else (what, about.size, zlib.crc32(about.tobytes()))
         if key not in self._known:
             self._known[key] = work()
         return self._known[key]
+
+
+class LanguageModel:
+    """The default one in the format in which it is served."""
+
+    def __init__(self) -> None:
+        loaded = load("smollm2-135m-instruct", "int4")
+        self._model, self._tokenizer = loaded.model, loaded.tokenizer
+        self._kv = KvCache(loaded.model.shape, 64)
+
+    @torch.inference_mode()
+    def likely(self, prompt: str) -> dict[str, float]:
+        """The likeliest next tokens, and log P of each."""
+        tokens = self._tokenizer.encode(prompt)
+        count = len(tokens)
+        span = Span(0, count, count, torch.arange(num_blocks_for(count)), 0, is_run=True)
+        logits = self._model.forward(
+            self._kv, torch.tensor(tokens), torch.arange(count), [span], torch.tensor([count - 1])
+        )
+        values, ids = logits[0].log_softmax(0).topk(sentence_end.NUM_TOKENS)
+        found = zip(ids.tolist(), values.tolist(), strict=True)
+        return {self._tokenizer.name_of(token): value for token, value in reversed(list(found))}
 
 
 @dataclass(frozen=True)
@@ -117,7 +152,8 @@ class Outcome:
 
 def replay(turn: Turn, endpointer: Endpointer, models: Models) -> Outcome:
     ends_s: list[float] = []
-    due: list[tuple[float, int, float | str]] = []  # when; the question, or the pause of a transcript; the answer
+    # When; the question, or the pause of a transcript; the answer; whether the language model gave it.
+    due: list[tuple[float, int, float | str, bool]] = []
     begin = pause = 0
     loudness = Loudness(())
     before = known = ""  # words of the turn up to where it was taken for over, and up to the last pause
@@ -134,11 +170,11 @@ def replay(turn: Turn, endpointer: Endpointer, models: Models) -> Outcome:
                     begin = max(0, window - PREROLL)
                     loudness = Loudness(pcm_of(at) for at in range(begin, window + 1))
                 case AskTurnModel(question):
-                    heapq.heappush(due, (at_s + MODEL_S, question, models.complete(said)))
+                    heapq.heappush(due, (at_s + MODEL_S, question, models.complete(said), False))
                 case Speculate():
                     delay_s = RECOGNITION_S + RECOGNITION_RATE * said.size / HZ
                     known = f"{before} {models.text(said)}".strip()
-                    heapq.heappush(due, (at_s + delay_s, pause, known))
+                    heapq.heappush(due, (at_s + delay_s, pause, known, False))
                 case TurnEnded() | NoiseEnded():
                     ends_s.append(at_s)
                     before = known
@@ -151,11 +187,16 @@ def replay(turn: Turn, endpointer: Endpointer, models: Models) -> Outcome:
     for window, p_speech in enumerate(models.speech(turn.pcm)):
         now = (window + 1) * WINDOW_S
         while due and due[0][0] <= now:
-            at_s, number, answer = heapq.heappop(due)
-            if isinstance(answer, float):
+            at_s, number, answer, is_expected = heapq.heappop(due)
+            if is_expected and isinstance(answer, float):
+                if number == pause:
+                    carry_out(endpointer.expect(answer), at_s, window - 1)
+            elif isinstance(answer, float):
                 carry_out(endpointer.answer(number, answer), at_s, window - 1)
             elif number == pause:
                 carry_out(endpointer.read(answer), at_s, window - 1)
+                if endpointer.may_expect and (stop_logprob := models.stop_logprob(answer)) is not None:
+                    heapq.heappush(due, (at_s + LANGUAGE_MODEL_S, pause, stop_logprob, True))
         is_quiet = endpointer.in_speech and loudness.is_quiet(pcm_of(window))
         carry_out(endpointer.window(p_speech, is_quiet=is_quiet), now, window)
     end_s = turn.end / HZ
@@ -234,11 +275,15 @@ def curves(config: EndpointingConfig) -> list[Curve]:
     def with_attribute(kind: type[Endpointer], name: str) -> Callable[[float], Callable[[], Endpointer]]:
         return lambda value: lambda: type(kind.__name__, (kind,), {name: value})(config)
 
+    def patient(config: EndpointingConfig) -> Callable[[float], Callable[[], Endpointer]]:
+        return lambda value: lambda: Endpointer(replace(config, patience=value))
+
     return [
         Curve("fixed silence", "silence", with_attribute(FixedSilence, "silence_s"), (0.2, 0.35, 0.5, 0.7, 1.0, 1.5)),
         Curve("turn model, asked once", "else", with_attribute(AskedOnce, "otherwise_s"), (0.35, 0.5, 0.7, 1.0, 1.5)),
         Curve("before", "longest", with_attribute(Before, "longest_s"), (0.35, 0.7, 1.0, 1.5)),
-        Curve("now", "patience", lambda value: lambda: Endpointer(replace(config, patience=value)), PATIENCES),
+        Curve("without the language model", "patience", patient(replace(config, ask_language_model=False)), PATIENCES),
+        Curve("now", "patience", patient(config), PATIENCES),
     ]
 
 
@@ -325,6 +370,7 @@ def main() -> None:
         for curve, value in (
             (curves(EndpointingConfig())[2], 0.35),
             (curves(EndpointingConfig())[3], EndpointingConfig.patience),
+            (curves(EndpointingConfig())[4], EndpointingConfig.patience),
         ):
             result = figures(replay_all(whole, curve.of(value), models))
             found.append({"rule": f"{curve.name}, synthetic", curve.setting: value, **asdict(result)})

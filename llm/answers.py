@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm.sequence import FinishReason, Usage
+from llm.sequence import FinishReason, Likely, Usage
 from wire import sse
 
 
@@ -19,8 +20,10 @@ class Answer:
     model: str
     created: int  # seconds since the epoch
 
-    def whole(self, text: str, reason: FinishReason, usage: Usage) -> dict[str, Any]:
-        choice: dict[str, Any] = {"index": 0, "finish_reason": reason, "logprobs": None}
+    def whole(
+        self, text: str, reason: FinishReason, usage: Usage, logprobs: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        choice: dict[str, Any] = {"index": 0, "finish_reason": reason, "logprobs": logprobs}
         if self.kind == "chat":
             choice["message"] = {"role": "assistant", "content": text, "refusal": None}
             return {**self._head("chat.completion"), "choices": [choice], "usage": usage_body(usage)}
@@ -41,6 +44,17 @@ class Answer:
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def logprobs_body(answer: Sequence[Likely], name_of: Callable[[int], str]) -> dict[str, Any]:
+    """In the shape of completions. Of tokens that read the same the likeliest is told."""
+    names = [name_of(likely.token) for likely in answer]
+    return {
+        "tokens": names,
+        "token_logprobs": [likely.logprob for likely in answer],
+        "top_logprobs": [{name_of(token): value for token, value in reversed(likely.top)} for likely in answer],
+        "text_offset": [sum(map(len, names[:i])) for i in range(len(names))],
+    }
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:

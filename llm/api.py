@@ -36,6 +36,7 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
     "reasoning_effort": ("none",),
     "web_search_options": (),
 }
+MAX_LOGPROBS = 20  # vLLM's default bound; OpenAI's is 5
 MAX_STOPS = 16  # OpenAI allows 4, vLLM any number
 MAX_STOP_CHARACTERS = 256
 ROLES = ("system", "developer", "user", "assistant")
@@ -104,6 +105,16 @@ class ChatBody(Body):
 @dataclass(frozen=True, kw_only=True)
 class CompletionBody(Body):
     prompt: object
+    logprobs: int | None = None  # how many likely tokens are told beside each of the answer
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.logprobs is None:
+            return
+        if not 0 <= self.logprobs <= MAX_LOGPROBS:
+            raise ValueError(f"logprobs must be 0 to {MAX_LOGPROBS}, got {self.logprobs}")
+        if self.stream:
+            raise ValueError("logprobs: not in a stream")
 
     def text_or_tokens(self, vocab: int) -> str | list[int]:
         """Raises: PeerError."""
@@ -123,10 +134,11 @@ B = TypeVar("B", bound=Body)
 def parse_body(cls: type[B], body: Mapping[str, Any]) -> B:
     """Raises: PeerError."""
     wanted = {}
+    own = {field.name for field in fields(cls)}
     for name, value in body.items():
         if value is None or name in IGNORED:
             continue
-        if name in REFUSED:
+        if name in REFUSED and name not in own:
             if value not in REFUSED[name]:
                 raise PeerError(f"{name}: not supported by this worker", code="unsupported_parameter")
             continue

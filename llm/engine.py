@@ -27,7 +27,7 @@ from llm.loading import Loaded
 from llm.runner import Runner
 from llm.sampling import Sampler
 from llm.scheduler import Chunk, Scheduler
-from llm.sequence import Event, Failed, Finished, FinishReason, Generation, Sequence, Text
+from llm.sequence import Event, Failed, Finished, FinishReason, Generation, Likely, Sequence, Text
 from llm.stops import TextStream
 from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable, WireError
 
@@ -225,35 +225,37 @@ class Engine:
         metrics.STEP.labels(self.config.id, kind).observe(time.monotonic() - started_s)
 
     def _sample(self, sequence: Sequence, logits: torch.Tensor) -> None:
+        wanted = sequence.generation.num_logprobs
+        logprobs = None if wanted is None else logits.log_softmax(0)  # before the sampler changes them
         try:
             token = sequence.sampler.sample(logits)
         except Exception:  # one request: the others of the step go on
             logger.exception("x sampling")
             self._fail(sequence, Unavailable("sampling failed on this request"))
             return
-        self._take(sequence, token)
+        self._take(sequence, token, None if logprobs is None else _likely(logprobs, token, wanted or 0))
 
-    def _take(self, sequence: Sequence, token: int) -> None:
+    def _take(self, sequence: Sequence, token: int, likely: Likely | None = None) -> None:
         """`token` is the sequence's next: pass its text on, or end."""
         sequence.tokens.append(token)
         self._count_token(sequence, time.monotonic())
         generation, output = sequence.generation, sequence.output
         if token in self._tokenizer.eos and not generation.ignore_eos:
-            self._finish(sequence, output.finish(), "stop")
+            self._finish(sequence, output.finish(), "stop", likely)
             return
         text = output.push(self._tokenizer.bytes_of(token))
         if output.stopped:
-            self._finish(sequence, text, "stop")
+            self._finish(sequence, text, "stop", likely)
         elif sequence.num_generated == generation.max_tokens:
-            self._finish(sequence, text + output.finish(), "length")
+            self._finish(sequence, text + output.finish(), "length", likely)
         else:
-            sequence.emit(Text(text))
+            sequence.emit(Text(text, likely))
 
-    def _finish(self, sequence: Sequence, text: str, reason: FinishReason) -> None:
+    def _finish(self, sequence: Sequence, text: str, reason: FinishReason, likely: Likely | None = None) -> None:
         self._scheduler.end(sequence)
         metrics.SUCCESS.labels(self.config.id, reason).inc()
         metrics.TOTAL.labels(self.config.id).observe(time.monotonic() - sequence.arrived_s)
-        sequence.emit(Finished(text, reason, sequence.usage))
+        sequence.emit(Finished(text, reason, sequence.usage, likely))
 
     def _fail(self, sequence: Sequence, error: WireError) -> None:
         self._scheduler.end(sequence)
@@ -281,3 +283,8 @@ class Engine:
         metrics.WAITING.labels(model).set(len(scheduler.waiting))
         held = scheduler.pool.num_blocks - scheduler.pool.num_free
         metrics.KV_USAGE.labels(model).set(held / scheduler.pool.num_blocks)
+
+
+def _likely(logprobs: torch.Tensor, token: int, count: int) -> Likely:
+    values, ids = logprobs.topk(count)
+    return Likely(token, float(logprobs[token]), tuple(zip(ids.tolist(), values.tolist(), strict=True)))

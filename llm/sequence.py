@@ -23,6 +23,7 @@ class Generation:
     sampling: Sampling = field(default_factory=Sampling)
     stops: tuple[str, ...] = ()
     ignore_eos: bool = False
+    num_logprobs: int | None = None  # likely tokens to tell beside each of the answer; None: not even its own
     deadline_s: float | None = None  # for the first token, on the engine's clock; prefill only: for the end
 
 
@@ -34,10 +35,20 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class Likely:
+    """How likely a generated token was, and `top` the likeliest in its place: log P of the model, before sampling."""
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
 class Text:
     """A generated token; `text` is empty while characters or a possible stop string are incomplete."""
 
     text: str
+    likely: Likely | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,7 @@ class Finished:
     text: str
     reason: FinishReason
     usage: Usage
+    likely: Likely | None = None  # of the last token, where that ended it
 
 
 @dataclass(frozen=True)

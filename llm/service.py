@@ -14,12 +14,13 @@ from typing import Literal, TypeVar
 
 from fastapi import FastAPI, Request, Response
 
-from llm.answers import Answer
+from llm.answers import Answer, logprobs_body
 from llm.api import Body, ChatBody, CompletionBody, parse_body
 from llm.config import WorkerConfig
 from llm.engine import Engine, Stream
 from llm.loading import Loaded
-from llm.sequence import Finished, Generation
+from llm.sequence import Finished, Generation, Likely
+from llm.tokenizer import Tokenizer
 from wire import request as wire_request
 from wire import sse
 from wire.errors import PeerError, WireError
@@ -143,6 +144,7 @@ class _Worker:
             sampling=body.sampling(),
             stops=body.stops(),
             ignore_eos=body.ignore_eos,
+            num_logprobs=body.logprobs if isinstance(body, CompletionBody) else None,
             deadline_s=context.deadline_s,
         )
         name = f"{'chatcmpl' if kind == 'chat' else 'cmpl'}-{uuid.uuid4().hex}"
@@ -155,20 +157,24 @@ class _Worker:
                     if body.stream:
                         await _stream(outgoing, answer, stream, with_usage=body.stream_options.include_usage)
                     else:
-                        await _send_whole(outgoing, answer, stream)
+                        await _send_whole(outgoing, answer, stream, self._tokenizer)
                 finally:
                     stream.abort()
 
         return Streamed(produce)
 
 
-async def _send_whole(outgoing: Outgoing, answer: Answer, stream: Stream) -> None:
+async def _send_whole(outgoing: Outgoing, answer: Answer, stream: Stream, tokenizer: Tokenizer) -> None:
     """Raises: WireError."""
-    text = ""
+    text, told = "", list[Likely]()
     async for event in stream:
         text += event.text
+        if event.likely is not None:
+            told.append(event.likely)
         if isinstance(event, Finished):
-            data = json.dumps(answer.whole(text, event.reason, event.usage), ensure_ascii=False).encode()
+            logprobs = logprobs_body(told, tokenizer.name_of) if told else None
+            whole = answer.whole(text, event.reason, event.usage, logprobs)
+            data = json.dumps(whole, ensure_ascii=False).encode()
             await outgoing.start(200, [("content-type", "application/json"), ("content-length", str(len(data)))])
             await outgoing.write(data)
 

@@ -31,6 +31,7 @@ class Tokenizer:
         self._serialized = serialized
         self._inner = tokenizers.Tokenizer.from_str(serialized)
         self._control = dict(control)
+        self._control_names = {token: text for text, token in control.items()}
         self._chat_template = chat_template
         self._control_text = re.compile("|".join(map(re.escape, sorted(control, key=len, reverse=True))) or "(?!)")
         self._template = _compile(chat_template)
@@ -75,6 +76,10 @@ class Tokenizer:
     def bytes_of(self, token: int) -> bytes:
         """What a token adds to the text; nothing for a control token."""
         return self._bytes[token]
+
+    def name_of(self, token: int) -> str:
+        """For people to read: its text, also of a control token; part of a character is a replacement character."""
+        return self._control_names.get(token) or self.bytes_of(token).decode(errors="replace")
 
     def _defused(self, content: str) -> str:
         return self._control_text.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", content)

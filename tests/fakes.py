@@ -170,6 +170,8 @@ class FakeLlm:
     first_token_s: float = 0.0
     prompts: list[list[dict[str, str]]] = field(default_factory=list)
     bodies: list[dict[str, object]] = field(default_factory=list)  # of the same requests
+    likely: dict[str, float] | None = None  # the next token after any words; None: it does not tell
+    expected_after: list[str] = field(default_factory=list)
     num_prefills: int = 0
     num_aborted: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -178,7 +180,20 @@ class FakeLlm:
     def app(self) -> FastAPI:
         app = create_app(Lifecycle("llm"), EdgeConfig(port=0))
         app.post("/v1/chat/completions")(self._complete)
+        app.post("/v1/completions")(self._expect)
         return app
+
+    async def _expect(self, request: Request) -> Response:
+        body = json.loads(await request.body())
+        self.expected_after.append(body["prompt"])
+        if self.failure == "error":
+            return JSONResponse({"error": {"message": "out of order"}}, status_code=503)
+        if self.failure == "silent":
+            await asyncio.sleep(3600)
+        if self.likely is None:
+            return JSONResponse({"error": {"message": "logprobs: not supported"}}, status_code=400)
+        logprobs = {"top_logprobs": [self.likely]}
+        return JSONResponse({"choices": [{"index": 0, "text": "", "logprobs": logprobs}]})
 
     async def _complete(self, request: Request) -> Response:
         body = json.loads(await request.body())

@@ -153,6 +153,7 @@ class Call:
             allowance=shared.allowance,
             spawn=self._spawn,
             on_words=self._on_words,
+            on_expected=self._on_expected,
         )
         self._overlap = Overlap(
             backchannels=Backchannels(hello.language, config.backchannels),
@@ -388,8 +389,13 @@ class Call:
             self._log.debug("turn model: %.2f", probability)
             self._weigh(self._ears.answer(question, probability))
 
-    def _on_words(self, text: str) -> None:
+    def _on_words(self, text: str) -> bool:
         self._weigh(self._ears.read(text))
+        return self._ears.may_expect
+
+    def _on_expected(self, stop_logprob: float) -> None:
+        self._log.debug("a full stop: %.1f", stop_logprob)
+        self._weigh(self._ears.expect(stop_logprob))
 
     def _weigh(self, decisions: list[Decision]) -> None:
         """More is known of the pause: it is the end of the turn, or more or less likely so."""

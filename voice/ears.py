@@ -89,6 +89,15 @@ class Ears:
         """What recognition makes of the turn up to the present pause."""
         return self._noting_end(self._endpointer.read(text))
 
+    @property
+    def may_expect(self) -> bool:
+        """Whether a language model is to be asked about the words last read."""
+        return self._endpointer.may_expect
+
+    def expect(self, stop_logprob: float) -> list[Decision]:
+        """How likely it takes a full stop to come after them, log P."""
+        return self._noting_end(self._endpointer.expect(stop_logprob))
+
     def asked(self, agent: str) -> None:
         """`agent` was said last: after a question few words are a whole answer."""
         self._endpointer.is_asked = agent.rstrip().endswith(("?", "？"))

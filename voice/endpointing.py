@@ -27,6 +27,7 @@ START_WINDOWS = 2  # 64 ms of speech begin an utterance; one window alone is oft
 ASK_EVERY_S = 0.096  # while there is no answer
 LULL_WINDOWS = 2  # quiet ones: shorter is a stop consonant
 LONGEST_LULL_WINDOWS = 8  # VAD notices silence within 115 ms; what it takes for speech after this is soft speech
+EXPECTED_WITHIN_S = 0.05  # from the words to a language model's answer about them; on two cores
 NOISE_WAIT_S = 0.35  # after speech too short to be any
 CUT_IN_S = 0.9  # who speaks so soon after his last word has not heard an answer: his turn was not over
 
@@ -80,7 +81,8 @@ Decision: TypeAlias = SpeechStarted | SpeechGoesOn | Resumed | AskTurnModel | Sp
 
 
 class Endpointer:
-    """Feed `window` every 512 samples at 16 kHz, `answer` whenever the turn model has answered, `read` what was said.
+    """Feed `window` every 512 samples at 16 kHz, `answer` whenever the turn model has answered, `read` what was said,
+    `expect` what a language model makes of that.
 
     `is_asked`: the agent's last words were a question, to which few words may be a whole answer.
     """
@@ -112,6 +114,7 @@ class Endpointer:
         self._first_question = self.num_questions
         self._probability: float | None = None  # the turn model's first in this pause
         self._ending: Ending | None = None
+        self._stop_logprob: float | None = None
 
     def window(self, p_speech: float, *, is_quiet: bool = False) -> list[Decision]:
         """`is_quiet`: no louder than the line is between words. False where that is not known."""
@@ -142,8 +145,23 @@ class Endpointer:
         return self._decide()
 
     @property
+    def may_expect(self) -> bool:
+        """Whether it may matter what a language model makes of the words last read. A turn about to end is not held."""
+        is_weighed = self._config.ask_language_model and self._weights.expected and not self.is_asked
+        if not is_weighed or not self.in_speech or self._ending is None or not self._ending.num_words:
+            return False
+        return self.wait_s() - self._silence_s >= EXPECTED_WITHIN_S
+
+    def expect(self, stop_logprob: float) -> list[Decision]:
+        """How likely a full stop follows the words last read, log P. One about an earlier pause is ignored."""
+        if not self.in_speech or self._ending is None:
+            return []
+        self._stop_logprob = stop_logprob
+        return self._decide()
+
+    @property
     def evidence(self) -> Evidence:
-        return Evidence(self._probability, self._said_s, self._ending, self.is_asked)
+        return Evidence(self._probability, self._said_s, self._ending, self.is_asked, self._stop_logprob)
 
     @property
     def certainty(self) -> float:
@@ -203,7 +221,7 @@ class Endpointer:
         decisions: list[Decision] = []
         is_asked = self.num_questions > self._first_question
         if self._is_read and not is_asked and not self._num_quiet:  # the end of a word, too soft for VAD
-            self._is_read, self._ending = False, None
+            self._is_read, self._ending, self._stop_logprob = False, None, None
             decisions.append(Resumed())
         if self._num_quiet >= LULL_WINDOWS:
             decisions += self._speculate()

@@ -24,6 +24,7 @@ from wire.request import RequestContext
 logger = logging.getLogger(__name__)
 
 DEADLINE_S = 1.5  # no wait for the end of a turn is longer
+EXPECTATION_S = 0.3  # for what the language model expects after the words: most turns are over by then
 # Probability of the end at and above which a tier begins. Not tuned: of 59 answers begun so all were of use
 # (docs/measurements.md, the turn), but the callers there made no pauses within their sentences.
 LIKELY = {Tier.GENERATE: 0.3, Tier.SPEAK: 0.5}
@@ -93,14 +94,17 @@ class Speculator:
         history: History,
         allowance: Allowance,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-        on_words: Callable[[str], None],
+        on_words: Callable[[str], bool],
+        on_expected: Callable[[float], None],
     ) -> None:
-        """`on_words` gets the words of the turn so far, while its pause lasts."""
+        """`on_words` gets the words of the turn so far, while its pause lasts, and tells whether it matters what the
+        language model expects after them; `on_expected` gets that, log P of a full stop.
+        """
         self._call = call
         self._stt, self._llm, self._history = stt, llm, history
         self._allowance = allowance
         self._spawn = spawn
-        self._on_words = on_words
+        self._on_words, self._on_expected = on_words, on_expected
         self._present: Revision | None = None
 
     def begin(self, attempt: Answering, heard_before: str) -> None:
@@ -162,7 +166,19 @@ class Speculator:
         if words := f"{heard_before} {text}".strip():
             revision.begun_s = time.monotonic()
             revision.attempt.begin(words)
-            self._on_words(words)
+            if self._on_words(words):
+                await self._expect(words)
+
+    async def _expect(self, words: str) -> None:
+        """The turn ends without it when it fails."""
+        try:
+            context = RequestContext(self._call, deadline_s=time.monotonic() + EXPECTATION_S)
+            stop_logprob = await self._llm.stop_logprob(words, context)
+        except WireError as error:
+            logger.debug("call %s: nothing expected: %s", self._call, error)
+            return
+        if stop_logprob is not None:
+            self._on_expected(stop_logprob)
 
     async def _warm(self) -> None:
         try:

@@ -129,3 +129,23 @@ def test_a_prompt_is_text_or_token_ids():
     for wrong in ([10], [-1], [True], ["a", "b"], [[1]], 5):
         with pytest.raises(PeerError, match="prompt"):
             prompt(wrong)
+
+
+def completion(**fields: Any) -> CompletionBody:
+    return parse_body(CompletionBody, {"model": "m", "prompt": "x", **fields})
+
+
+def test_a_completion_may_tell_what_was_likely():
+    assert completion().logprobs is None
+    assert completion(logprobs=5).logprobs == 5
+
+
+@pytest.mark.parametrize("wrong", [{"logprobs": 21}, {"logprobs": -1}, {"logprobs": True}])
+def test_so_many_likely_tokens_are_refused(wrong: dict[str, Any]):
+    with pytest.raises(PeerError, match="logprobs"):
+        completion(**wrong)
+
+
+def test_a_stream_does_not_tell_what_was_likely():
+    with pytest.raises(PeerError, match="logprobs: not in a stream"):
+        completion(logprobs=1, stream=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -115,6 +116,29 @@ async def test_completions_take_text_and_token_ids(client: Client):
     assert by_text["choices"][0]["text"] == by_ids["choices"][0]["text"]
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == by_text["choices"][0]["text"]
     assert tokens["count"] == by_text["usage"]["prompt_tokens"]
+
+
+async def test_a_completion_tells_what_was_likely(client: Client):
+    body = {"prompt": "hello world", "temperature": 0, "max_tokens": 4, "ignore_eos": True}
+    _, plain = await client.post("/v1/completions", body)
+    _, told = await client.post("/v1/completions", {**body, "logprobs": 5})
+
+    logprobs = told["choices"][0]["logprobs"]
+    assert plain["choices"][0]["logprobs"] is None
+    assert told["choices"][0]["text"] == plain["choices"][0]["text"]
+    assert {len(values) for values in logprobs.values()} == {4}
+    for name, value, top in zip(*(logprobs[k] for k in ("tokens", "token_logprobs", "top_logprobs")), strict=True):
+        assert top[name] == value == max(top.values()) < 0  # greedy
+        assert sum(map(math.exp, top.values())) < 1
+
+
+async def test_the_token_that_ends_an_answer_is_told_too(client: Client):
+    asked = {"prompt": "hello", "max_tokens": 100, "seed": 1, "temperature": 2, "logprobs": 0}
+    _, told = await client.post("/v1/completions", asked)
+
+    choice = told["choices"][0]
+    assert len(choice["logprobs"]["tokens"]) == told["usage"]["completion_tokens"]
+    assert (choice["finish_reason"] == "stop") == (choice["logprobs"]["tokens"][-1] in ("<|im_end|>", "<|endoftext|>"))
 
 
 async def test_tokenize_counts_a_conversation_as_the_answer_does(client: Client):

@@ -390,3 +390,15 @@ async def test_two_calls_do_not_hear_each_other(stage: Stage):
     assert talker.num_samples > 0
     assert listener.num_samples == 0
     assert not listener.of(calls.Turn)
+
+
+async def test_the_language_model_is_asked_whether_the_words_end_a_sentence(stage: Stage):
+    stage.stt.texts = ["They took the cross."]
+    stage.llm.likely = {" bus": -0.1}
+    async with stage.up() as base, calling(base) as caller:
+        caller.say(hello())
+        turn = await caller.until(calls.Turn)
+
+    assert stage.llm.expected_after
+    assert set(stage.llm.expected_after) == {"<|endoftext|>They took the cross"}
+    assert turn.outcome == "answered"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.completion import WEIGHTS, Evidence, log_odds, wait_s, weights
+from voice.completion import STOP_LOGPROB, WEIGHTS, Evidence, log_odds, wait_s, weights
 from voice.endings import Ending, ending
 
 PROBABILITIES = st.floats(0, 1)
@@ -21,6 +21,7 @@ EVIDENCE = st.builds(
     st.floats(0, 60),
     st.none() | ENDINGS,
     st.booleans(),
+    st.none() | st.floats(-4, 0),
 )
 LANGUAGES = st.sampled_from(["en", "ko", "de-AT", "xx"])
 LOW_S, HIGH_S, PATIENCE = 0.16, 1.5, 0.3
@@ -93,3 +94,27 @@ def test_a_hanging_answer_is_none():
 
 def test_only_english_is_calibrated():
     assert [language for language, row in WEIGHTS.items() if row.is_calibrated] == ["en"]
+
+
+@given(LANGUAGES, EVIDENCE, st.floats(-4, 0), st.floats(-4, 0))
+def test_the_likelier_a_full_stop_the_shorter_the_wait(language: str, evidence: Evidence, a: float, b: float):
+    low, high = (wait_for(language, replace(evidence, stop_logprob=value)) for value in sorted((a, b)))
+
+    assert high <= low
+
+
+def test_a_fragment_counts_less_where_a_language_model_has_judged_it():
+    said = ending("the cross", "en")
+
+    alone, judged = (
+        log_odds(Evidence(ending=said, stop_logprob=value), weights("en")) for value in (None, STOP_LOGPROB)
+    )
+
+    assert alone < judged
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_an_answer_ends_without_a_full_stop(answers: bool):
+    likely, unlikely = (log_odds(Evidence(answers=answers, stop_logprob=value), weights("en")) for value in (0.0, -4.0))
+
+    assert (likely == unlikely) == answers

@@ -274,3 +274,64 @@ def test_every_utterance_starts_and_ends_once_in_any_order_of_answers(events: li
                 case _:
                     assert is_open
         assert endpointer.in_speech == is_open
+
+
+DOUBTED = "They took the cross"
+
+
+def after(words: str, *, config: EndpointingConfig = CONFIG, language: str = "en") -> Endpointer:
+    """In a pause after `words`."""
+    endpointer = Endpointer(config, language)
+    feed(endpointer, (SPEECH, 40), (SILENCE, 3))
+    endpointer.answer(0, 0.5)
+    endpointer.read(words)
+    return endpointer
+
+
+def test_a_full_stop_that_nobody_expects_lengthens_the_wait_and_one_that_comes_shortens_it():
+    unlikely, unknown, likely = after(DOUBTED), after(DOUBTED), after(DOUBTED)
+    unlikely.expect(-4.0)
+    likely.expect(0.0)
+
+    assert likely.wait_s() < unknown.wait_s() < unlikely.wait_s()
+
+
+def test_what_is_expected_late_may_end_the_turn_at_once():
+    endpointer = after(DOUBTED)
+    endpointer._pauses.add(0.2)
+    while endpointer._silence_s < endpointer.wait_s() - 2 * WINDOW_S:
+        assert feed(endpointer, (SILENCE, 1)) == []
+
+    assert [type(d) for d in endpointer.expect(0.0)] == [TurnEnded]
+
+
+def test_a_language_model_is_asked_where_it_can_matter():
+    assert after(DOUBTED).may_expect
+    assert not after("").may_expect
+    assert not after(DOUBTED, language="ko").may_expect
+    assert not after(DOUBTED, config=EndpointingConfig(ask_language_model=False)).may_expect
+    assert not Endpointer(CONFIG).may_expect
+
+
+def test_a_turn_that_is_about_to_end_does_not_wait_for_a_language_model():
+    endpointer = after("That is all, thank you.")
+    feed(endpointer, (SILENCE, 1))
+
+    assert endpointer.in_speech
+    assert not endpointer.may_expect
+
+
+def test_an_answer_to_a_question_is_not_judged_as_a_sentence():
+    endpointer = after(DOUBTED)
+    endpointer.is_asked = True
+
+    assert not endpointer.may_expect
+
+
+def test_what_was_expected_of_an_earlier_pause_is_void():
+    endpointer = after(DOUBTED)
+    endpointer.expect(-4.0)
+    feed(endpointer, (SPEECH, 5), (SILENCE, 1))
+
+    assert endpointer.expect(0.0) == []
+    assert endpointer.evidence.stop_logprob is None

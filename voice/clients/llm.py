@@ -1,9 +1,10 @@
-"""The call server's line to the LLM tier: OpenAI's chat completions, streamed."""
+"""The call server's line to the LLM tier: OpenAI's chat completions, streamed, and one token of a completion."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -11,10 +12,13 @@ from typing import Any
 
 import aiohttp
 
+from voice import sentence_end
 from voice.history import Message
 from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable
 from wire.request import RequestContext
 from wire.sse import DONE, Decoder
+
+logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 2.0
 KEEP_ALIVE_S = 4.0  # shorter than uvicorn's 5 s: a connection the server is about to close must not carry a turn
@@ -36,6 +40,8 @@ class LlmClient:
         repetition_penalty: float = 1.0,
     ) -> None:
         self._url = f"{url}/v1/chat/completions"
+        self._completions_url = f"{url}/v1/completions"
+        self._tells_likely = True  # until it refuses to
         self._model = model
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
@@ -71,6 +77,45 @@ class LlmClient:
             async for _ in events:
                 pass
 
+    async def stop_logprob(self, words: str, context: RequestContext) -> float | None:
+        """log P of a full stop after `words`. None where this LLM does not tell what is likely.
+
+        Raises: WireError.
+        """
+        prompt = sentence_end.prompt(words)
+        if prompt is None or not self._tells_likely:
+            return None
+        body = {
+            "model": self._model,
+            "prompt": prompt,
+            "max_tokens": 1,
+            "temperature": 0.0,
+            "logprobs": sentence_end.NUM_TOKENS,
+        }
+        try:
+            return sentence_end.log_probability(_likely(await self._post(self._completions_url, body, context)))
+        except PeerError as error:
+            self._tells_likely = False
+            logger.warning("the LLM is not asked again for the ends of sentences: %s", error)
+            return None
+
+    async def _post(self, url: str, body: dict[str, Any], context: RequestContext) -> bytes:
+        """Raises: WireError."""
+        assert self._session is not None, "open() first"
+        now = time.monotonic()
+        left_s = context.left_s(now)
+        until = None if context.deadline_s is None else asyncio.get_running_loop().time() + left_s
+        try:
+            async with asyncio.timeout_at(until):
+                async with self._session.post(url, json=body, headers=context.headers(now)) as response:
+                    if response.status != 200:
+                        raise await _refusal(response)
+                    return await response.content.read(READ_SIZE_BYTES)
+        except TimeoutError:
+            raise DeadlineExceeded(f"no answer within {left_s:.1f} s") from None
+        except aiohttp.ClientError as error:
+            raise Unavailable(f"{url}: {error}") from None
+
     async def _stream(self, body: dict[str, Any], context: RequestContext) -> AsyncGenerator[dict[str, Any], None]:
         assert self._session is not None, "open() first"
         now = time.monotonic()
@@ -105,6 +150,18 @@ def _event(data: str) -> dict[str, Any]:
     if "error" in event:
         raise Unavailable(f"the LLM failed: {event['error']!r:.200}")
     return event
+
+
+def _likely(answer: bytes) -> dict[str, float]:
+    """What may come first, and log P of each. Raises: PeerError."""
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        raise PeerError(f"the LLM sent an answer that is not JSON: {answer!r:.80}") from None
+    match found:
+        case {"choices": [{"logprobs": {"top_logprobs": [dict(top), *_]}}, *_]}:
+            return {token: float(value) for token, value in top.items() if isinstance(value, int | float)}
+    raise PeerError(f"the LLM does not tell what is likely: {answer!r:.200}")
 
 
 def _delta(event: dict[str, Any]) -> str:
