@@ -22,7 +22,7 @@ class EndpointingConfig:
     speculate_after_s: float = 0.064  # two windows: STT and the turn model start here
     min_wait_s: float = 0.16  # silence before the turn ends when everything says that it is over
     max_wait_s: float = 1.5  # ... when everything says the opposite
-    patience: float = 0.3  # log odds of the end at which nothing is waited for: docs/measurements.md has the curve
+    patience: float = 0.0  # log odds of the end at which nothing is waited for: docs/measurements.md has the curve
     ask_language_model: bool = True  # whether words end a sentence, in the languages for which this is calibrated
     min_speech_s: float = 0.1  # shorter speech is noise
     max_turn_s: float = 30.0  # a caller who never pauses is answered after this

@@ -17,7 +17,7 @@ from voice.endpointing import (
     TurnEnded,
 )
 
-CONFIG = EndpointingConfig()
+CONFIG = EndpointingConfig(patience=0.3)  # waits longer than the shortest where there is doubt
 SPEECH, SILENCE = 0.9, 0.1
 
 
