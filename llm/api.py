@@ -138,7 +138,7 @@ def parse_body(cls: type[B], body: Mapping[str, Any]) -> B:
     for name, value in body.items():
         if value is None or name in IGNORED:
             continue
-        if name in REFUSED and name not in own:
+        if name in REFUSED and (name not in own or value is False):
             if value not in REFUSED[name]:
                 raise PeerError(f"{name}: not supported by this worker", code="unsupported_parameter")
             continue

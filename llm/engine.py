@@ -34,6 +34,7 @@ from wire.errors import DeadlineExceeded, Overloaded, PeerError, Unavailable, Wi
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_S = 1.0  # an answer of 40 tokens at 25 ms each frees its place after a second
+LEAST_LOGPROB = -1e4  # told instead of minus infinity, which is no JSON
 
 
 @dataclass(frozen=True)
@@ -226,14 +227,17 @@ class Engine:
 
     def _sample(self, sequence: Sequence, logits: torch.Tensor) -> None:
         wanted = sequence.generation.num_logprobs
-        logprobs = None if wanted is None else logits.log_softmax(0)  # before the sampler changes them
+        likely = None
         try:
+            logprobs = None if wanted is None else logits.log_softmax(0)  # before the sampler changes them
             token = sequence.sampler.sample(logits)
+            if logprobs is not None and wanted is not None:
+                likely = _likely(logprobs, token, wanted)
         except Exception:  # one request: the others of the step go on
             logger.exception("x sampling")
             self._fail(sequence, Unavailable("sampling failed on this request"))
             return
-        self._take(sequence, token, None if logprobs is None else _likely(logprobs, token, wanted or 0))
+        self._take(sequence, token, likely)
 
     def _take(self, sequence: Sequence, token: int, likely: Likely | None = None) -> None:
         """`token` is the sequence's next: pass its text on, or end."""
@@ -286,5 +290,6 @@ class Engine:
 
 
 def _likely(logprobs: torch.Tensor, token: int, count: int) -> Likely:
-    values, ids = logprobs.topk(count)
+    logprobs = logprobs.clamp(min=LEAST_LOGPROB)
+    values, ids = logprobs.topk(min(count, logprobs.numel()))
     return Likely(token, float(logprobs[token]), tuple(zip(ids.tolist(), values.tolist(), strict=True)))

@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from voice import metrics
 from voice.budget import Stage, Waterfall
-from voice.chunker import MIN_FIRST_WORDS, Chunker
+from voice.chunker import MIN_FIRST_WORDS, Chunker, length
 from voice.clients.llm import LlmClient
 from voice.history import History, Message
 from voice.mouth import Mouth, Utterance
@@ -219,7 +219,7 @@ class Answering:
     def _note_spoken(self, text: str) -> None:
         """`text` begins to be spoken now, or when what came before has been."""
         begin_s = max(time.monotonic(), self._spoken_until_s or 0.0)
-        self._spoken_until_s = begin_s + len(text) / CHARACTERS_PER_S
+        self._spoken_until_s = begin_s + length(text) / CHARACTERS_PER_S
 
     async def _prefill(self, messages: list[Message]) -> None:
         """Only time is lost when it fails."""

@@ -55,7 +55,11 @@ async def accept(
             if len(waiting) >= max_waiting:
                 oldest = next(iter(waiting))
                 oldest.cancel()
-                await asyncio.wait((oldest,))  # many may come in one turn of the loop
+                try:
+                    await asyncio.wait((oldest,))  # many may come in one turn of the loop
+                except asyncio.CancelledError:
+                    sock.close()
+                    raise
             task = tasks.create_task(look(sock))
             waiting[task] = sock
             task.add_done_callback(over)

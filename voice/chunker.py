@@ -54,7 +54,8 @@ def _is_heard(text: str) -> bool:
     return any(map(str.isalnum, _FENCE.sub("", text)))
 
 
-def _length(text: str) -> int:
+def length(text: str) -> int:
+    """Characters; one without spaces around counts three."""
     return len(text) + (_CJK_LENGTH - 1) * len(_NO_SPACES.findall(text))
 
 
@@ -74,7 +75,8 @@ class Chunker:
     def due(self, min_words: int = 0) -> str | None:
         """Time is up for the next unit: the whole words there are, if so many."""
         ends = [end for end in breaks.words(self._pending) if _is_heard(self._pending[:end])]
-        if not ends or count_words(self._pending[: ends[-1]]) < min_words:
+        ends = [end for end in ends if count_words(self._pending[:end]) >= min_words]
+        if not ends:
             return None
         return self._take(breaks.best(self._pending, ends))
 
@@ -109,7 +111,7 @@ class Chunker:
         if not self._is_first:
             clauses = [end for end, is_end in breaks.clauses(window) if is_end]
             for ends in (clauses, breaks.conjunctions(window)):
-                if good := [end for end in ends if _length(window[:end]) >= GOOD_UNIT_CHARACTERS]:
+                if good := [end for end in ends if length(window[:end]) >= GOOD_UNIT_CHARACTERS]:
                     return breaks.best(window, good)
         ends = [end for end in breaks.words(window) if _is_heard(window[:end])]
         return breaks.best(window, ends) if ends else breaks.run(window[:-1])

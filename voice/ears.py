@@ -15,6 +15,7 @@ from voice.clients.stt import SttClient
 from voice.config import EndpointingConfig
 from voice.endpointing import (
     SAMPLE_RATE_HZ,
+    START_WINDOWS,
     WINDOW_SAMPLES,
     Decision,
     Endpointer,
@@ -146,7 +147,7 @@ class Ears:
             p_speech = 0.0
         self._utterance_end += WINDOW_SAMPLES
         is_quiet = self.in_speech and self._loudness.is_quiet(window)
-        return self._endpointer.window(p_speech, is_quiet=is_quiet and self.is_eager)
+        return self._endpointer.window(p_speech, is_quiet=is_quiet, is_eager=self.is_eager)
 
     async def _hear_window(self, window: Pcm16, now: float) -> list[Decision]:
         was_in_speech = self._endpointer.in_speech
@@ -157,7 +158,7 @@ class Ears:
         self._utterance.append(window)
         if any(isinstance(d, SpeechStarted) for d in decisions):
             self._fed_connection = None
-            self._loudness = Loudness(self._utterance)
+            self._loudness = Loudness(self._utterance[:-START_WINDOWS])
         await self._feed(window)
         return self._noting_end(decisions)
 

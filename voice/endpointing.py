@@ -26,7 +26,7 @@ WINDOW_S = WINDOW_SAMPLES / SAMPLE_RATE_HZ
 START_WINDOWS = 2  # 64 ms of speech begin an utterance; one window alone is often a click
 ASK_EVERY_S = 0.096  # while there is no answer
 LULL_WINDOWS = 2  # quiet ones: shorter is a stop consonant
-LONGEST_LULL_WINDOWS = 8  # VAD notices silence within 115 ms; what it takes for speech after this is soft speech
+LONGEST_LULL_WINDOWS = 5  # VAD notices silence within 115 ms; what it takes for speech after this is soft speech
 EXPECTED_WITHIN_S = 0.05  # from the words to a language model's answer about them; on two cores
 NOISE_WAIT_S = 0.35  # after speech too short to be any
 CUT_IN_S = 0.9  # who speaks so soon after his last word has not heard an answer: his turn was not over
@@ -116,8 +116,8 @@ class Endpointer:
         self._ending: Ending | None = None
         self._stop_logprob: float | None = None
 
-    def window(self, p_speech: float, *, is_quiet: bool = False) -> list[Decision]:
-        """`is_quiet`: no louder than the line is between words. False where that is not known."""
+    def window(self, p_speech: float, *, is_quiet: bool = False, is_eager: bool = True) -> list[Decision]:
+        """`is_quiet`: no louder than the line is between words. `is_eager`: recognition may begin in a lull."""
         self._num_windows += 1
         is_speech = p_speech >= self._config.speech_threshold
         if not self.in_speech:
@@ -125,9 +125,9 @@ class Endpointer:
         self._turn_s += WINDOW_S
         self._num_quiet = self._num_quiet + 1 if is_quiet else 0
         if is_speech:
-            return self._in_speech()
+            return self._in_speech(is_eager=is_eager)
         self._silence_s += WINDOW_S
-        return self._in_pause()
+        return self._in_pause(is_eager=is_eager)
 
     def answer(self, question: int, probability: float) -> list[Decision]:
         """The turn model's answer. One about an earlier pause is ignored."""
@@ -194,13 +194,13 @@ class Endpointer:
         self._said_s += self._speech_s
         return [SpeechStarted(start * WINDOW_SAMPLES)]
 
-    def _in_speech(self) -> list[Decision]:
+    def _in_speech(self, *, is_eager: bool) -> list[Decision]:
         self._speech_s += WINDOW_S
         self._said_s += WINDOW_S
         self._pauses.add(self._silence_s)
         decisions: list[Decision] = []
         is_lull = LULL_WINDOWS <= self._num_quiet <= LONGEST_LULL_WINDOWS and self.num_questions == self._first_question
-        if is_lull:
+        if is_lull and (is_eager or self._is_read):
             self._silence_s = 0.0
             decisions += self._speculate()
         else:
@@ -217,13 +217,13 @@ class Endpointer:
         self._is_read = True
         return [Speculate()]
 
-    def _in_pause(self) -> list[Decision]:
+    def _in_pause(self, *, is_eager: bool) -> list[Decision]:
         decisions: list[Decision] = []
         is_asked = self.num_questions > self._first_question
         if self._is_read and not is_asked and not self._num_quiet:  # the end of a word, too soft for VAD
             self._is_read, self._ending, self._stop_logprob = False, None, None
             decisions.append(Resumed())
-        if self._num_quiet >= LULL_WINDOWS:
+        if self._num_quiet >= LULL_WINDOWS and is_eager:
             decisions += self._speculate()
         if self._probability is None and self._silence_s >= self._next_question_s - WINDOW_S / 2:
             decisions += self._speculate()

@@ -1,7 +1,8 @@
 """uvicorn's HTTP protocol, with an end to its patience: uvicorn 0.54 waits for the head of a request for ever.
 
-A connection on which no request is served, nor has begun for `HEAD_TIMEOUT_S`, is closed; so one that a client keeps
-alive has between that and twice as long. Bodies have a deadline of their own, which is the application's.
+A connection on which no request has been served or begun for `HEAD_TIMEOUT_S` is closed, which is looked at as often:
+so one that a client keeps alive has between that and twice as long. Bodies have a deadline of their own, which is the
+application's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ HEAD_TIMEOUT_S = 10.0  # as a hello has
 class PatientHttp(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._served: Any = None  # the request that was served when we looked last
+        self._idle_since: Any = (
+            None  # the request that had been served when we looked last; ourselves: one was under way
+        )
         self._look_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -30,8 +33,9 @@ class PatientHttp(HttpToolsProtocol):
     def _look(self) -> None:
         if self.transport.get_protocol() is not self:  # a WebSocket by now
             return
-        if self.cycle is self._served and (self.cycle is None or self.cycle.response_complete):
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if is_idle and self.cycle is self._idle_since:
             self.transport.close()
             return
-        self._served = self.cycle
+        self._idle_since = self.cycle if is_idle else self
         self._look_later()

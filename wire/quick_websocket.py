@@ -48,7 +48,7 @@ class QuickWebSocket(WebSocketsSansIOProtocol):
         pong = b"".join(self.conn.data_to_send())
         if self.writable.is_set():
             self.transport.write(pong)
-        else:
+        elif pong:
             self._pong = pong
 
     def resume_writing(self) -> None:

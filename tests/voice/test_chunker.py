@@ -208,3 +208,10 @@ def test_a_first_unit_that_is_due_has_the_words_that_are_asked_for():
     assert chunker.due(2) is None
     chunker.push(" are")
     assert chunker.due(2) == "Sorry we "
+
+
+def test_a_unit_that_is_due_is_not_cut_shorter_than_was_asked_for():
+    chunker = Chunker()
+    chunker.push('The "big house on ')
+
+    assert chunker.due(2) != "The "

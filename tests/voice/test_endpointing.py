@@ -335,3 +335,22 @@ def test_what_was_expected_of_an_earlier_pause_is_void():
 
     assert endpointer.expect(0.0) == []
     assert endpointer.evidence.stop_logprob is None
+
+
+def test_a_lull_that_was_read_stays_read_when_others_have_precedence():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20))
+    for _ in range(2):
+        endpointer.window(SPEECH, is_quiet=True)
+
+    decisions = [d for _ in range(2) for d in endpointer.window(SILENCE, is_quiet=True, is_eager=False)]
+
+    assert decisions == [AskTurnModel(0)]
+
+
+def test_no_lull_is_read_while_others_have_precedence():
+    endpointer = Endpointer(CONFIG)
+    feed(endpointer, (SPEECH, 20))
+    decisions = [d for _ in range(4) for d in endpointer.window(SPEECH, is_quiet=True, is_eager=False)]
+
+    assert not [d for d in decisions if isinstance(d, Speculate)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 2.0
 KEEP_ALIVE_S = 4.0  # shorter than uvicorn's 5 s: a connection the server is about to close must not carry a turn
+ASK_AGAIN_S = 60.0  # a server that refuses a question of ours may be another soon
 READ_SIZE_BYTES = 1 << 16
 
 
@@ -41,7 +43,7 @@ class LlmClient:
     ) -> None:
         self._url = f"{url}/v1/chat/completions"
         self._completions_url = f"{url}/v1/completions"
-        self._tells_likely = True  # until it refuses to
+        self._asks_again_s = -math.inf  # when it may be asked what is likely
         self._model = model
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
@@ -83,7 +85,7 @@ class LlmClient:
         Raises: WireError.
         """
         prompt = sentence_end.prompt(words)
-        if prompt is None or not self._tells_likely:
+        if prompt is None or time.monotonic() < self._asks_again_s:
             return None
         body = {
             "model": self._model,
@@ -95,8 +97,8 @@ class LlmClient:
         try:
             return sentence_end.log_probability(_likely(await self._post(self._completions_url, body, context)))
         except PeerError as error:
-            self._tells_likely = False
-            logger.warning("the LLM is not asked again for the ends of sentences: %s", error)
+            self._asks_again_s = time.monotonic() + ASK_AGAIN_S
+            logger.warning("the LLM is not asked for the ends of sentences for a while: %s", error)
             return None
 
     async def _post(self, url: str, body: dict[str, Any], context: RequestContext) -> bytes:
@@ -110,7 +112,12 @@ class LlmClient:
                 async with self._session.post(url, json=body, headers=context.headers(now)) as response:
                     if response.status != 200:
                         raise await _refusal(response)
-                    return await response.content.read(READ_SIZE_BYTES)
+                    answer = bytearray()
+                    async for chunk in response.content.iter_any():
+                        answer += chunk
+                        if len(answer) > READ_SIZE_BYTES:
+                            raise PeerError(f"the LLM sent more than {READ_SIZE_BYTES} bytes")
+                    return bytes(answer)
         except TimeoutError:
             raise DeadlineExceeded(f"no answer within {left_s:.1f} s") from None
         except aiohttp.ClientError as error:
@@ -160,7 +167,9 @@ def _likely(answer: bytes) -> dict[str, float]:
         raise PeerError(f"the LLM sent an answer that is not JSON: {answer!r:.80}") from None
     match found:
         case {"choices": [{"logprobs": {"top_logprobs": [dict(top), *_]}}, *_]}:
-            return {token: float(value) for token, value in top.items() if isinstance(value, int | float)}
+            return {
+                token: value for token, value in top.items() if isinstance(value, float | int) and -1e6 < value <= 0
+            }
     raise PeerError(f"the LLM does not tell what is likely: {answer!r:.200}")
 
 

@@ -172,7 +172,7 @@ class WebRtcTransport:
         """Watch over the line until the call is over."""
         assert self._ears is not None
         self._packet_s = asyncio.get_running_loop().time()
-        silent_s = SILENT_S
+        goodbye_s: float | None = None
         while self._end is None:
             try:
                 async with asyncio.timeout(WATCH_S):
@@ -180,10 +180,11 @@ class WebRtcTransport:
             except TimeoutError:
                 pass
             except MediaStreamError:  # a source has said goodbye; another may go on (RFC 3550, 8.2)
-                silent_s = WATCH_S
+                goodbye_s = goodbye_s or asyncio.get_running_loop().time()
                 await asyncio.sleep(WATCH_S)
             self._look_at_partial()
             self.listener_delay_s = await self._reported_delay_s()
+            silent_s = WATCH_S if goodbye_s is not None and self._packet_s <= goodbye_s + WATCH_S / 2 else SILENT_S
             if asyncio.get_running_loop().time() - self._packet_s > silent_s:
                 self.finish(Disconnected(f"no audio came for {silent_s:.1f} s"))
 

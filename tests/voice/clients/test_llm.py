@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from fastapi.responses import StreamingResponse
 
 from tests.fakes import Failure, FakeLlm
 from tests.serving import serving
 from voice.clients.llm import LlmClient
+from voice.sentence_end import FLOOR
 from wire.config import EdgeConfig
 from wire.errors import DeadlineExceeded, Unavailable
 from wire.request import RequestContext
-from wire.service import Lifecycle
+from wire.service import Lifecycle, create_app
 
 
 @pytest.mark.slow
@@ -73,3 +76,25 @@ async def test_a_server_that_fails_is_asked_again(failure: Failure, error: type[
             await client.stop_logprob("They took", within(0.1))
         fake.failure = "none"
         assert await client.stop_logprob("They took", within(5)) == -1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("value", "expected"), [("-1.5", -1.5), ("NaN", FLOOR), ("1" + 400 * "0", FLOOR)])
+async def test_what_is_likely_may_come_in_pieces_and_may_be_nonsense(value: str, expected: float) -> None:
+    app = create_app(Lifecycle("llm"), EdgeConfig(port=0))
+
+    @app.post("/v1/completions")
+    async def complete() -> StreamingResponse:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b'{"choices": [{"logprobs": {"top_log'
+            await asyncio.sleep(0.05)
+            yield b'probs": [{".": %s}]}}]}' % value.encode()
+
+        return StreamingResponse(pieces(), media_type="application/json")
+
+    async with serving(app, Lifecycle("llm"), EdgeConfig(port=0)) as url:
+        client = LlmClient(url, "fake", key=None, temperature=0.0, max_tokens=5, prefill_tokens=0)
+        await client.open()
+        told = await client.stop_logprob("They took the bus", within(5))
+        await client.close()
+    assert told == pytest.approx(expected)

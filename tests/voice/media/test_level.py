@@ -45,3 +45,10 @@ def test_a_line_is_quiet_as_it_was_before_the_utterance(noise_dbfs: float):
 
     assert not loudness.is_quiet(windows[5] + tone(0.032, 220))
     assert all(loudness.is_quiet(window) for window in windows[6:])
+
+
+def test_speech_is_not_quiet_where_nothing_is_known_of_the_line():
+    loudness = Loudness(())
+
+    assert not loudness.is_quiet(tone(0.032, 220))
+    assert not loudness.is_quiet((tone(0.032, 220) // 2).astype(np.int16))
