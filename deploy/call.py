@@ -19,6 +19,8 @@ from deploy.paths import offhook
 from load.caller import GOODBYE_S, Caller, Speech
 from load.errors import first_of
 from load.lines.boundary import CONNECT_TIMEOUT_S, LineClosed, NobodyThere, NoCall
+from load.lines.pipecat import PATH as PIPECAT_PATH
+from load.lines.pipecat import pipecat_line
 from load.lines.webrtc import rtc_line
 from load.lines.websocket import websocket_line
 from load.record import CallRecord
@@ -96,11 +98,17 @@ async def call(
 
     With `barge_in_s` each but the first begins so long after the first audible sample of the answer before.
 
-    `url`: ws:// or wss:// for a call over the WebSocket, http:// or https:// for one over WebRTC.
+    `url`: ws:// or wss:// for a call over the WebSocket, http:// or https:// for one over WebRTC; one that ends in
+    /api/offer is a Pipecat agent's.
 
     Raises: CallError; CallBroken once the call had begun.
     """
-    open_line, transport = (rtc_line, "webrtc") if url.startswith("http") else (websocket_line, "websocket")
+    if not url.startswith("http"):
+        open_line, transport = websocket_line, "websocket"
+    elif url.endswith(PIPECAT_PATH):
+        open_line, transport = pipecat_line, "pipecat"
+    else:
+        open_line, transport = rtc_line, "webrtc"
     try:
         async with open_line(url, hello, key) as line:
             now = time.monotonic()
