@@ -85,6 +85,18 @@ class CallBroken(CallError):
         self.heard = heard
 
 
+LINES = {"websocket": websocket_line, "webrtc": rtc_line, "pipecat": pipecat_line}
+
+
+def transport_of(url: str) -> str:
+    """ws:// or wss:// stands for a call over the WebSocket, http:// or https:// for one over WebRTC, or, where the path
+    is /api/offer, for one to a Pipecat agent.
+    """
+    if not url.startswith("http"):
+        return "websocket"
+    return "pipecat" if url.endswith(PIPECAT_PATH) else "webrtc"
+
+
 async def call(
     url: str,
     speeches: Sequence[Speech],
@@ -98,19 +110,13 @@ async def call(
 
     With `barge_in_s` each but the first begins so long after the first audible sample of the answer before.
 
-    `url`: ws:// or wss:// for a call over the WebSocket, http:// or https:// for one over WebRTC; one that ends in
-    /api/offer is a Pipecat agent's.
+    `url`: see `transport_of`.
 
     Raises: CallError; CallBroken once the call had begun.
     """
-    if not url.startswith("http"):
-        open_line, transport = websocket_line, "websocket"
-    elif url.endswith(PIPECAT_PATH):
-        open_line, transport = pipecat_line, "pipecat"
-    else:
-        open_line, transport = rtc_line, "webrtc"
+    transport = transport_of(url)
     try:
-        async with open_line(url, hello, key) as line:
+        async with LINES[transport](url, hello, key) as line:
             now = time.monotonic()
             record = CallRecord(1, "", transport, 0, hello.sample_rate_hz, hello.output_sample_rate_hz, now, now)
             conversation = _Conversation(Caller(line, record, time.monotonic), barge_in_s, patience_s)

@@ -9,7 +9,7 @@ import soundfile
 from rich.console import Console
 from websockets.asyncio.server import ServerConnection, serve
 
-from deploy.call import PATIENCE_S, CallBroken, Heard, call
+from deploy.call import PATIENCE_S, CallBroken, Heard, call, transport_of
 from deploy.call_report import CallReport, report, show, waterfall
 from deploy.errors import CallError
 from deploy.recording import read_speech
@@ -44,6 +44,18 @@ async def make_call(
 
 def _summary(heard: Heard) -> CallReport:
     return report("ws://x", heard, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "transport"),
+    [
+        ("wss://x/v1/calls", "websocket"),
+        ("http://x:8080/v1/calls/rtc", "webrtc"),
+        ("https://x/api/offer", "pipecat"),
+    ],
+)
+def test_address_tells_the_transport(url: str, transport: str) -> None:
+    assert transport_of(url) == transport
 
 
 async def test_call_reports_words_stages_and_latency(tmp_path: Path) -> None:
