@@ -7,6 +7,7 @@ it asks (`--llm`) and whose weights it opens (`--models`, the cache's folder of 
     out/pipecat/bin/pip install "pipecat-ai[webrtc,whisper,piper,openai]==1.14.0" "fastapi<1" "uvicorn<1"
     OMP_NUM_THREADS=2 out/pipecat/bin/python bench/peers/pipecat_agent.py --port 9290
     PYTHONPATH=. .venv/bin/python bench/turns.py --url http://127.0.0.1:8080/v1/calls/rtc http://127.0.0.1:9290/api/offer
+    .venv/bin/offhook load run barge-in-stops-the-answer --transport pipecat --url http://127.0.0.1:9290/api/offer
 
 Everything is Pipecat's own: SmallWebRTC, Silero's detector, Smart Turn, `WhisperSTTService`, `OpenAILLMService`,
 `PiperTTSService`, interruptions; what is set, and why, stands beside it below. Two things are done for it that a bot
@@ -66,10 +67,7 @@ INSTRUCTIONS = (  # voice/config.py's
 REPETITION_PENALTY = 1.1  # the profile's
 VAD_STOP_S = 0.2  # Pipecat's default, and what its documentation recommends with Smart Turn
 SMART_TURN_STOP_S = 3.0  # Pipecat's default: silence after which a turn that sounds unfinished is over all the same
-# End of speech -> transcript. By default Pipecat takes 1.0, too short on two busy cores: a turn of two segments is
-# answered on the first alone, and again when the second comes. More costs nothing: a transcript of these recognisers
-# is known to be the last.
-TTFS_P99_S = 2.0
+TTFS_P99_S = 2.0  # end of speech -> transcript, which Pipecat asks for; costs nothing, for transcripts come marked final
 NO_KEY = "none"
 VOICE, VOICE_HZ = "joe", 22050
 OUT_HZ = 24000  # Pipecat's default; the voice's 22,050 Hz are no whole number of samples in 10 ms
