@@ -46,6 +46,11 @@ class Backchannels:
         return True
 
 
+def is_phrase(text: str) -> bool:
+    """Whether it can be one."""
+    return 0 < len(_words(text)) <= MAX_WORDS
+
+
 def asks(text: str) -> bool:
     """What the agent has said so far ends with a question."""
     return _QUESTION.search(text) is not None

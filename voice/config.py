@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from voice.backchannel import MAX_WORDS, is_phrase
 from wire.config import EdgeConfig
 from wire.strict import Invalid
 from wire.urls import is_host, require_http
@@ -133,6 +134,9 @@ class VoiceConfig:
             raise ValueError("num_processes must be 1 to max_calls")
         if self.max_revisions < 0:
             raise ValueError("max_revisions must be 0 or more")
+        for phrase in self.backchannels:
+            if not is_phrase(phrase):
+                raise Invalid("backchannels", f"each is 1 to {MAX_WORDS} words, got {phrase!r:.80}")
         if not 0 <= self.prefill_tokens <= 1:
             raise ValueError("prefill_tokens must be 0 or 1")
         if not 0.02 <= self.lead_s <= 0.4:

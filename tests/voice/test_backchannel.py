@@ -3,6 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voice.backchannel import MAX_WORDS, PHRASES, Backchannels, asks
+from voice.config import VoiceConfig
+from wire.config import EdgeConfig
+from wire.strict import Invalid
 
 
 @pytest.mark.parametrize(
@@ -61,3 +64,9 @@ def test_more_words_than_a_few_are_none(text: str):
 )
 def test_a_question_is_told_by_its_mark(text: str, is_question: bool):
     assert asks(text) == is_question
+
+
+@pytest.mark.parametrize("phrase", ["", "...", "one two three four"])
+def test_what_can_be_no_backchannel_is_refused_in_a_profile(phrase: str):
+    with pytest.raises(Invalid, match="backchannels"):
+        VoiceConfig(EdgeConfig(port=0), *["http://127.0.0.1:1"] * 3, llm_model="m", backchannels=("roger that", phrase))
