@@ -172,7 +172,7 @@ class Models:
         named = next((model for model in knowing if language in model.languages), None)
         rest = next((model for model in knowing if EVERY_OTHER in model.languages), None)
         if (model := named or rest) is None:
-            known = ", ".join(sorted({language for model in self.all for language in model.languages}))
+            known = ", ".join(sorted({language for model in self.all for language in model.languages} - {EVERY_OTHER}))
             raise PeerError(f"no model for language {language!r:.20}; known: {known}", code="unknown_language")
         return model
 
